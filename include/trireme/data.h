@@ -177,7 +177,8 @@ class RecordSource {
   /// The bytes of a field: a pure function of the arguments, as long as nobody changes the files.
   ///
   /// Errors   kInvalidArgument where the record has no such field; kIo and kCorruptData, naming
-  ///          file and record, where the file is gone or not what it was. Blocking.
+  ///          file and record, where the file is gone or not what it was; kTimeout and
+  ///          kResourceExhausted where it has to be fetched again. Blocking.
   virtual std::vector<std::byte> read(std::int64_t index, std::string_view field) const = 0;
 
   /// A record in words, for messages: its file, and where it lies there.
@@ -228,10 +229,14 @@ struct RecordFileOptions {
 ///     x.tar | x.jsonl, x.ndjson | x.csv, x.tsv | x.tfrecord, x.tfrecords      all but tar also .gz, .zst, .zstd
 ///     a folder with index.json (MDS); one of files of one form; one with a subfolder for each class
 ///
+/// A file may lie elsewhere: `s3://bucket/key`, `gs://bucket/key`, `https://host/path`; so may a folder of a bucket, `s3://bucket/train/`,
+/// and one with index.json. They are fetched now, into a cache of this host (docs/environment.md), where they are read.
+///
 /// Records are those of the first file, then of the next one. Headers or whole files are read, once.
 ///
 /// Errors   kInvalidArgument, naming the forms that are known, for other paths, or several forms; those of the form
-///          (trireme/data/*_records.h): kCorruptData, naming file and record, for one that is damaged or cut off; kIo.
+///          (trireme/data/*_records.h): kCorruptData, naming file and record, for one that is damaged or cut off; kIo. Of files
+///          elsewhere kTimeout too, and kResourceExhausted where the cache has no room.
 std::shared_ptr<const RecordSource> open_records(const std::vector<std::filesystem::path>& paths,
                                                  const RecordFileOptions& options = {});
 

@@ -1,5 +1,6 @@
 #include "trireme/data/unpack.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +19,8 @@ class UnpackTest : public FolderFiles {
  protected:
   static std::string unpacked(const std::filesystem::path& path) {
     std::string text;
-    unpack(path, *packing_of(path), [&](std::span<const std::byte> bytes) {
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    unpack(file, path, *packing_of(path), [&](std::span<const std::byte> bytes) {
       text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     });
     return text;

@@ -19,6 +19,7 @@ void add_attention(Operations& operations);
 void add_coco(Operations& operations);
 void add_detection(Operations& operations);
 void add_normalization(Operations& operations);
+void add_objects(Operations& operations);
 void add_optimizers(Operations& operations);
 void add_ranking(Operations& operations);
 void add_transducer(Operations& operations);

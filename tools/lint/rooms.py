@@ -30,6 +30,7 @@ VENDORS = (
     (re.compile(r"(cuda|cublas|cudnn|cufft)\w*\.h|cuda/"), re.compile(r".*/cuda/")),
     (re.compile(r"nccl\.h"), re.compile(r".*/nccl/")),
     (re.compile(r"rdma/"), re.compile(r".*/ofi/")),
+    (re.compile(r"curl/|pugixml"), re.compile(r"trireme/remote/")),
 )
 
 

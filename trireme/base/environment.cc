@@ -7,12 +7,6 @@
 namespace trireme {
 namespace {
 
-std::optional<std::string> process_variable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  if (value == nullptr) return std::nullopt;
-  return value;
-}
-
 /// Sets `field` to what `parse` makes of the variable `name`, if it is set and not empty.
 template <typename Field, typename Parse>
 void read(const VariableLookup& lookup, const std::string& name, Field& field, Parse parse) {
@@ -37,6 +31,12 @@ std::optional<Isa> read_isa_limit(const VariableLookup& lookup) {
 }
 
 }  // namespace
+
+std::optional<std::string> process_variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  if (value == nullptr) return std::nullopt;
+  return value;
+}
 
 std::optional<Isa> read_isa_limit() { return read_isa_limit(process_variable); }
 

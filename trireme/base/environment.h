@@ -61,6 +61,9 @@ struct Environment {
 /// The value of a variable; nothing where it is not set.
 using VariableLookup = std::function<std::optional<std::string>(const std::string& name)>;
 
+/// Of this process.
+std::optional<std::string> process_variable(const std::string& name);
+
 /// Errors   kInvalidArgument, naming the variable, where its value has no meaning. An empty value
 ///          is as good as none.
 Environment read_environment();

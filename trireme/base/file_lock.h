@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <optional>
 
 #include "trireme/base/descriptor.h"
 
@@ -20,7 +21,15 @@ class FileLock {
   FileLock(const std::filesystem::path& path, std::chrono::milliseconds max_wait,
            const std::function<void()>& on_wait = {});
 
+  /// Nothing where another holder has it. Does not wait. Errors but kTimeout as above.
+  static std::optional<FileLock> attempt(const std::filesystem::path& path);
+
+  /// Whether the file still has this name: one that was renamed or removed meanwhile keeps nobody out.
+  bool is_at(const std::filesystem::path& path) const;
+
  private:
+  explicit FileLock(const std::filesystem::path& path);
+
   Descriptor file_;
 };
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "trireme/base/sha256.h"
+#include "trireme/data/named_read.h"
 #include "trireme/error.h"
 
 namespace trireme::data {
@@ -149,7 +150,8 @@ std::vector<std::byte> CsvRecords::read(std::int64_t index, std::string_view fie
     throw Error(ErrorKind::kInvalidArgument, name(index) + " has no field '" + std::string(field) +
                                                  "'; it has " + list_of(columns_));
   }
-  const std::string text = shards_.read_text(place.shard, place.begin, place.end);
+  const std::string text = read_for(
+      *this, index, field, [&] { return shards_.read_text(place.shard, place.begin, place.end); });
   CsvRows rows(format_);
   std::size_t begin = 0;
   while (begin < text.size()) {

@@ -7,6 +7,7 @@
 #include "trireme/base/files.h"
 #include "trireme/base/sha256.h"
 #include "trireme/base/system_error.h"
+#include "trireme/data/named_read.h"
 #include "trireme/error.h"
 
 namespace trireme::data {
@@ -120,7 +121,7 @@ std::vector<std::byte> FolderRecords::read(std::int64_t index, std::string_view 
     throw Error(ErrorKind::kInvalidArgument,
                 name(index) + " has no field '" + std::string(field) + "'");
   }
-  return read_file_bytes(folder_ / one.path);
+  return read_for(*this, index, field, [&] { return read_file_bytes(folder_ / one.path); });
 }
 
 std::string FolderRecords::name(std::int64_t index) const {

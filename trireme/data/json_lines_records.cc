@@ -7,6 +7,7 @@
 
 #include "trireme/base/json.h"
 #include "trireme/base/sha256.h"
+#include "trireme/data/named_read.h"
 #include "trireme/error.h"
 
 namespace trireme::data {
@@ -105,7 +106,8 @@ std::vector<std::string> JsonLinesRecords::fields(std::int64_t index) const {
 }
 
 std::vector<std::byte> JsonLinesRecords::read(std::int64_t index, std::string_view field) const {
-  const Json record = parse_line(shards_, index_.at(index, kJsonLines));
+  const Json record = read_for(*this, index, field,
+                               [&] { return parse_line(shards_, index_.at(index, kJsonLines)); });
   const auto found = record.find(field);
   if (found == record.end()) {
     std::string names;

@@ -7,11 +7,12 @@
 #include <string_view>
 #include <utility>
 
-#include "trireme/base/files.h"
 #include "trireme/base/json_field.h"
 #include "trireme/base/sha256.h"
+#include "trireme/data/named_read.h"
 #include "trireme/data/unpack.h"
 #include "trireme/error.h"
+#include "trireme/remote/location.h"
 
 namespace trireme::data {
 namespace {
@@ -32,11 +33,12 @@ std::uint32_t word_at(std::span<const std::byte> bytes) {
   return word;
 }
 
-/// The file of a shard: as it is, or where that is not there compressed.
+/// The file of a shard: as it is, or where that is not there compressed. Elsewhere, where a look costs a request, it is compressed
+/// where the index knows such a file: as MosaicML's own reader has it.
 fs::path file_of(JsonObject& shard, const fs::path& folder) {
   JsonObject raw(shard.required("raw_data"));
   fs::path path = folder / raw.required("basename").text();
-  if (fs::exists(path)) return path;
+  if (!remote::is_remote(path) && fs::exists(path)) return path;
   const JsonField packed = shard.required("zip_data");
   if (packed.json().is_null()) return path;
   path = folder / JsonObject(packed).required("basename").text();
@@ -55,7 +57,8 @@ struct MdsRecords::Index {
 
   explicit Index(const fs::path& folder) {
     const fs::path path = folder / "index.json";
-    const Json json = parse_json(read_file(path), path.string());
+    const ShardFiles file("MDS index", {path});
+    const Json json = parse_json(file.read_text(0, 0, file.num_bytes(0)), path.string());
     JsonObject index(JsonField(json, "'" + path.string() + "'"));
     check_version(index.required("version"));
     for (const JsonField& shard : index.required("shards").items()) add(shard, folder);
@@ -175,7 +178,8 @@ std::vector<std::byte> MdsRecords::read(std::int64_t index, std::string_view fie
                 name(index) + ": field '" + std::string(field) + "' is encoded as " +
                     wanted->encoding + "; expected a number, str, json, bytes, jpeg or png");
   }
-  const std::vector<std::byte> sample = read_sample(index);
+  const std::vector<std::byte> sample =
+      read_for(*this, index, field, [&] { return read_sample(index); });
   const Extent extent = extent_of(*wanted, sample);
   if (extent.begin < 0) {
     throw Error(ErrorKind::kCorruptData,

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <iterator>
 #include <system_error>
 
 #include "trireme/base/system_error.h"
@@ -13,6 +14,8 @@
 #include "trireme/data/tfrecord_records.h"
 #include "trireme/data/unpack.h"
 #include "trireme/error.h"
+#include "trireme/remote/location.h"
+#include "trireme/remote/objects.h"
 
 namespace trireme::data {
 namespace {
@@ -43,7 +46,7 @@ std::string known_forms() {
 }
 
 std::string ending_without_packing(const fs::path& path) {
-  std::string text = without_packing(path).extension().string();
+  std::string text = without_packing(remote::shown(path)).extension().string();
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
   return text;
 }
@@ -59,28 +62,49 @@ RecordForm form_of_files(const std::vector<fs::path>& files) {
   const RecordForm form = form_of_file(files.front());
   for (const fs::path& file : files) {
     if (form_of_file(file) == RecordForm::kByName) {
-      if (!fs::exists(file)) throw_system_error("open records", file, ENOENT);
-      refuse_records("'" + file.string() + "' is of no known form: " + known_forms());
+      const fs::path name = remote::shown(file);
+      if (!remote::is_remote(file) && !fs::exists(file)) {
+        throw_system_error("open records", file, ENOENT);
+      }
+      refuse_records("'" + name.string() + "' is of no known form: " + known_forms());
     }
     if (form_of_file(file) != form) {
-      refuse_records("'" + files.front().string() + "' and '" + file.string() +
-                     "' are of different forms; expected one");
+      refuse_records("'" + remote::shown(files.front()).string() + "' and '" +
+                     remote::shown(file).string() + "' are of different forms; expected one");
     }
   }
   return form;
 }
 
+/// Of a name elsewhere nobody knows before it is asked for: one that ends in a slash, or in nothing that is known of files.
+bool is_folder(const fs::path& path, RecordForm form) {
+  if (!remote::is_remote(path)) return fs::is_directory(path);
+  const bool is_named = form == RecordForm::kByName && form_of_file(path) == RecordForm::kByName;
+  return is_named || path.native().ends_with('/') || form == RecordForm::kMds ||
+         form == RecordForm::kFolder;
+}
+
+/// What a bucket holds right under a prefix. Of URLs nothing can be found out.
+std::vector<fs::path> objects_in(const fs::path& folder) {
+  if (!remote::is_in_store(folder)) return {};
+  return remote::Objects(read_remote_environment()).list(folder / "");
+}
+
 /// What lies directly in a folder and has a known form, or, where the form is given, any file; sorted.
 std::vector<fs::path> files_in(const fs::path& folder, RecordForm form) {
+  const auto is_record = [form](const fs::path& path) {
+    const bool is_hidden = path.filename().native().starts_with('.');
+    return !is_hidden && (form != RecordForm::kByName || form_of_file(path) != RecordForm::kByName);
+  };
   std::vector<fs::path> files;
+  if (remote::is_remote(folder)) {
+    std::ranges::copy_if(objects_in(folder), std::back_inserter(files), is_record);
+    return files;
+  }
   std::error_code problem;
   for (fs::directory_iterator entry(folder, problem), end; !problem && entry != end;
        entry.increment(problem)) {
-    const bool is_hidden = entry->path().filename().native().starts_with('.');
-    const bool is_record =
-        form != RecordForm::kByName || form_of_file(entry->path()) != RecordForm::kByName;
-    if (is_hidden || !is_record || !entry->is_regular_file()) continue;
-    files.push_back(entry->path());
+    if (is_record(entry->path()) && entry->is_regular_file()) files.push_back(entry->path());
   }
   if (problem) throw_system_error("list folder", folder, problem);
   std::ranges::sort(files);
@@ -105,13 +129,15 @@ std::shared_ptr<const RecordSource> open_files(RecordForm form, const std::vecto
           CsvOptions{.format = format, .columns = options.columns, .packed = options.unpack});
     }
     default:
-      refuse_records("'" + files.front().string() + "' is a file; expected a folder");
+      refuse_records("'" + remote::shown(files.front()).string() +
+                     "' is a file; expected a folder");
   }
 }
 
 std::shared_ptr<const RecordSource> open_folder(const fs::path& folder,
                                                 const RecordFileOptions& options) {
   const bool is_by_name = options.form == RecordForm::kByName;
+  const bool is_remote = remote::is_remote(folder);
   const bool holds_files =
       !is_by_name && options.form != RecordForm::kMds && options.form != RecordForm::kFolder;
   if (is_by_name || holds_files) {
@@ -119,12 +145,21 @@ std::shared_ptr<const RecordSource> open_folder(const fs::path& folder,
     if (!files.empty()) {
       return open_files(is_by_name ? form_of_files(files) : options.form, files, options);
     }
-    if (holds_files) refuse_records("folder '" + folder.string() + "' has no files");
+    if (holds_files) {
+      refuse_records("folder '" + remote::shown(folder).string() + "' has no files" +
+                     (is_remote && !remote::is_in_store(folder)
+                          ? " that could be found: a URL cannot be listed; name the files"
+                          : ""));
+    }
   }
-  // Only now: shards of other forms may have an index.json, too.
-  const bool has_index = is_by_name && fs::exists(folder / "index.json");
+  // Only now: shards of other forms may have an index.json, too. Elsewhere nothing else is left.
+  const bool has_index = is_by_name && (is_remote || fs::exists(folder / "index.json"));
   if (has_index || options.form == RecordForm::kMds) {
     return std::make_shared<MdsRecords>(folder, options.unpack);
+  }
+  if (is_remote) {
+    refuse_records("a folder for each class is not read from elsewhere, as '" +
+                   remote::shown(folder).string() + "'; put its files into tar shards");
   }
   return std::make_shared<FolderRecords>(
       folder, FolderRecordOptions{.suffixes = options.suffixes, .classes = options.classes});
@@ -136,14 +171,15 @@ std::shared_ptr<const RecordSource> open_records(const std::vector<fs::path>& pa
                                                  const RecordFileOptions& options) {
   if (paths.empty()) refuse_records("none are named; " + known_forms());
   const auto folder =
-      std::ranges::find_if(paths, [](const auto& path) { return fs::is_directory(path); });
+      std::ranges::find_if(paths, [&](const auto& path) { return is_folder(path, options.form); });
   if (folder == paths.end()) {
     const bool is_named = options.form == RecordForm::kByName;
     return open_files(is_named ? form_of_files(paths) : options.form, paths, options);
   }
   if (paths.size() == 1) return open_folder(*folder, options);
-  refuse_records("one folder, or files, can be named; got folder '" + folder->string() + "' and " +
-                 std::to_string(paths.size() - 1) + " more");
+  refuse_records("one folder, or files, can be named; got folder '" +
+                 remote::shown(*folder).string() + "' and " + std::to_string(paths.size() - 1) +
+                 " more");
 }
 
 }  // namespace trireme::data

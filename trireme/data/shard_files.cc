@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include "trireme/base/system_error.h"
 #include "trireme/data/unpack.h"
 #include "trireme/error.h"
+#include "trireme/remote/location.h"
 
 namespace trireme::data {
 
@@ -22,23 +24,36 @@ ShardFiles::ShardFiles(std::string form, std::vector<fs::path> paths,
   if (paths.empty()) {
     throw Error(ErrorKind::kInvalidArgument, "there are no files: expected at least one " + form_);
   }
-  for (fs::path& path : paths) {
-    Shard shard{.path = std::move(path)};
-    const Descriptor file(::open(shard.path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file.is_open()) throw_system_error("open " + form_, shard.path, errno);
-    shard.bytes = size_of(file, shard.path);
-    if (shard.bytes > 0 && packed && packing_of(shard.path)) unpack_shard(shard, *packed);
-    shards_.push_back(std::move(shard));
-    if (shards_.back().bytes == 0) refuse(size() - 1, "is empty");
+  std::vector<fs::path> elsewhere;
+  std::ranges::copy_if(paths, std::back_inserter(elsewhere), remote::is_remote);
+  if (!elsewhere.empty()) {
+    remote_ = std::make_shared<remote::RemoteFiles>(elsewhere, read_remote_environment());
+  }
+  int num_remote = 0;
+  for (const fs::path& path : paths) {
+    Shard shard{.path = path};
+    if (remote::is_remote(path)) {
+      shard.path = remote::shown(path);
+      shard.remote = num_remote++;
+    }
+    add(std::move(shard), packed);
   }
 }
 
-void ShardFiles::unpack_shard(Shard& shard, const UnpackOptions& options) {
+void ShardFiles::add(Shard shard, const std::optional<UnpackOptions>& packed) {
+  const Descriptor file = open(shard);
+  shard.bytes = size_of(file, shard.path);
+  if (shard.bytes > 0 && packed && packing_of(shard.path)) unpack_shard(shard, file, *packed);
+  shards_.push_back(std::move(shard));
+  if (shards_.back().bytes == 0) refuse(size() - 1, "is empty");
+}
+
+void ShardFiles::unpack_shard(Shard& shard, const Descriptor& file, const UnpackOptions& options) {
   if (!unpacked_) {
     unpacked_.emplace(options.folder.empty() ? fs::temp_directory_path() : options.folder);
   }
   shard.begin = unpacked_bytes_;
-  unpack(shard.path, *packing_of(shard.path), [&](std::span<const std::byte> bytes) {
+  unpack(file, shard.path, *packing_of(shard.path), [&](std::span<const std::byte> bytes) {
     unpacked_bytes_ += std::ssize(bytes);
     if (unpacked_bytes_ > options.max_bytes) {
       throw Error(ErrorKind::kResourceExhausted,
@@ -64,9 +79,15 @@ void ShardFiles::refuse(int shard, const std::string& problem) const {
   throw Error(ErrorKind::kCorruptData, form_ + " '" + path(shard).string() + "' " + problem);
 }
 
+Descriptor ShardFiles::open(const Shard& shard) const {
+  if (shard.remote >= 0) return remote_->open(shard.remote);
+  Descriptor file(::open(shard.path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.is_open()) throw_system_error("open " + form_, shard.path, errno);
+  return file;
+}
+
 Descriptor ShardFiles::open(int shard) const {
-  Descriptor file(::open(path(shard).c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.is_open()) throw_system_error("open " + form_, path(shard), errno);
+  Descriptor file = open(at(shard));
   if (const std::int64_t bytes = size_of(file, path(shard)); bytes != num_bytes(shard)) {
     refuse(shard, "has changed since it was opened: it had " + std::to_string(num_bytes(shard)) +
                       " bytes and has " + std::to_string(bytes));

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include "trireme/base/descriptor.h"
 #include "trireme/base/scratch_file.h"
 #include "trireme/data.h"
+#include "trireme/remote/remote_files.h"
 
 namespace trireme::data {
 
@@ -21,17 +23,22 @@ namespace trireme::data {
 /// file without a name, which is gone when this is or the process ends. Each process does so for itself: of many
 /// gigabytes, shards that lie unpacked are the better form.
 ///
+/// A file may lie elsewhere (`s3://..`, trireme/remote): it is fetched into the cache of the host, and read there.
+///
 /// Threads  immutable.
 class ShardFiles {
  public:
   /// form     what the files are, for messages: "tar shard".
   /// packed   whether compressed files are unpacked, and how.
   /// Errors   kInvalidArgument without files, or for one that is none; kIo for one that is missing; kCorruptData for
-  ///          one that is empty, or as `unpack` has it; kResourceExhausted beyond `max_bytes`, or for a full disk.
+  ///          one that is empty, or as `unpack` has it; kResourceExhausted beyond `max_bytes`, or for a full disk; those of
+  ///          RemoteFiles, and here alone kInvalidArgument for what the environment says about it.
   ShardFiles(std::string form, std::vector<std::filesystem::path> paths,
              const std::optional<UnpackOptions>& packed = std::nullopt);
 
   int size() const { return static_cast<int>(shards_.size()); }
+
+  /// For messages; of what lies elsewhere without what may be secret.
   const std::filesystem::path& path(int shard) const { return at(shard).path; }
 
   /// Unpacked.
@@ -55,15 +62,20 @@ class ShardFiles {
   struct Shard {
     std::filesystem::path path;
     std::int64_t bytes = 0;
+    int remote = -1;          ///< In remote_; below 0: it lies here.
     std::int64_t begin = -1;  ///< In unpacked_; below 0: read where it lies.
   };
 
   const Shard& at(int shard) const { return shards_[static_cast<std::size_t>(shard)]; }
-  void unpack_shard(Shard& shard, const UnpackOptions& options);
+  void add(Shard shard, const std::optional<UnpackOptions>& packed);
+  void unpack_shard(Shard& shard, const Descriptor& file, const UnpackOptions& options);
+  Descriptor open(const Shard& shard) const;
   std::int64_t size_of(const Descriptor& file, const std::filesystem::path& path) const;
 
   std::string form_;
   std::vector<Shard> shards_;
+  std::shared_ptr<const remote::RemoteFiles>
+      remote_;  ///< None where nothing lies elsewhere; shared by copies.
   std::optional<ScratchFile> unpacked_;
   std::int64_t unpacked_bytes_ = 0;
 };

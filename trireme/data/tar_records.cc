@@ -10,6 +10,7 @@
 
 #include "trireme/base/descriptor.h"
 #include "trireme/base/sha256.h"
+#include "trireme/data/named_read.h"
 #include "trireme/error.h"
 
 namespace trireme::data {
@@ -179,8 +180,10 @@ std::vector<std::byte> TarRecords::read(std::int64_t index, std::string_view fie
                 name(index) + " has no field '" + std::string(field) + "'");
   }
   std::vector<std::byte> bytes(static_cast<std::size_t>(found->bytes));
-  shards_.read(record(index).shard, found->begin, bytes);
-  return bytes;
+  return read_for(*this, index, field, [&] {
+    shards_.read(record(index).shard, found->begin, bytes);
+    return std::move(bytes);
+  });
 }
 
 std::string TarRecords::name(std::int64_t index) const {

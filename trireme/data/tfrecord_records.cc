@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "trireme/base/sha256.h"
+#include "trireme/data/named_read.h"
 #include "trireme/data/tf_example.h"
 #include "trireme/error.h"
 
@@ -128,7 +129,9 @@ std::vector<std::string> TfrecordRecords::fields(std::int64_t index) const {
 }
 
 std::vector<std::byte> TfrecordRecords::read(std::int64_t index, std::string_view field) const {
-  return with_example(index, [&](const TfExample& example) { return example.read(field); });
+  return read_for(*this, index, field, [&] {
+    return with_example(index, [&](const TfExample& example) { return example.read(field); });
+  });
 }
 
 std::string TfrecordRecords::name(std::int64_t index) const {

@@ -1,6 +1,5 @@
 #include "trireme/data/unpack.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -11,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "trireme/base/descriptor.h"
 #include "trireme/base/system_error.h"
 #include "trireme/error.h"
 
@@ -133,9 +131,7 @@ class Unzstd {
 };
 
 template <typename Format>
-void unpack_all(Unpacking& state) {
-  const Descriptor file(::open(state.path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.is_open()) throw_system_error("open", state.path, errno);
+void unpack_all(const Descriptor& file, Unpacking& state) {
   Format format(state);
   std::vector<std::byte> in(kPieceBytes);
   while (true) {
@@ -164,12 +160,12 @@ fs::path without_packing(const fs::path& path) {
   return packing_of(path) ? fs::path(path).replace_extension() : path;
 }
 
-void unpack(const fs::path& path, Packing packing, const Take& take) {
+void unpack(const Descriptor& file, const fs::path& path, Packing packing, const Take& take) {
   Unpacking state{.path = path, .take = take};
   if (packing == Packing::kGzip) {
-    unpack_all<Gunzip>(state);
+    unpack_all<Gunzip>(file, state);
   } else {
-    unpack_all<Unzstd>(state);
+    unpack_all<Unzstd>(file, state);
   }
 }
 
