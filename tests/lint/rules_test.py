@@ -75,7 +75,7 @@ class RoomsTest(unittest.TestCase):
             ("trireme/engine/record/record.cc", "<cuda_runtime.h>"),
             ("trireme/kernels/cpu/x.cc", "<nccl.h>"),
             ("trireme/kernels/cpu/x.cc", "<rdma/fabric.h>"),
-            ("trireme/data/open_records.cc", "<curl/curl.h>"),
+            ("trireme/kernels/cpu/x.cc", "<curl/curl.h>"),
         ):
             self.assertEqual(self.includes(path, header), [f"{header} does not belong here"])
         self.assertEqual(self.includes("tests/engine/record/x_test.cc", "<torch/torch.h>"), [])
