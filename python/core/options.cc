@@ -47,7 +47,9 @@ void bind_choices(py::module_& module) {
       .value("CLUSTER", Placement::kCluster);
 }
 
-void bind_training_options(py::module_& module) {
+namespace {
+
+void bind_optimizer_options(py::module_& module) {
   py::class_<ParameterGroup>(
       module, "ParameterGroup",
       "Parameters with names like a pattern: a weight decay of their own, a scale of the rate.")
@@ -89,6 +91,12 @@ void bind_training_options(py::module_& module) {
       .def_readwrite("turns", &OptimizerOptions::turns)
       .def_readwrite("clip_norm", &OptimizerOptions::clip_norm)
       .def_readwrite("average_decay", &OptimizerOptions::average_decay);
+}
+
+}  // namespace
+
+void bind_training_options(py::module_& module) {
+  bind_optimizer_options(module);
   py::class_<TrainingOptions>(
       module, "TrainingOptions",
       "seed of random numbers and of the order of samples; buffers: what replicas do with theirs.")

@@ -49,7 +49,9 @@ class Runs:
             name = folder / "images" / f"class{i % 3}" / f"{i}.png"
             write_png(name, 18 + i % 5, i % 3, draw)
 
-    def start(self, run: str, ranks: int, readers: int, steps: int, *more: str) -> subprocess.Popen:
+    def start(
+        self, run: str, ranks: int, readers: int, steps: int, *more: str
+    ) -> "subprocess.Popen[bytes]":
         """Its launcher leads a group of processes, ranks and all."""
         words = f"""train --model resnet50 --resnet50-images {self._folder}/images --resnet50-depth 18
             --resnet50-width 8 --resnet50-size 8 --resnet50-stem small --run {self._folder}/{run} --resume
@@ -84,7 +86,7 @@ class Runs:
         return max((int(step) for step in steps if step.isdecimal()), default=0)
 
 
-def kill_group(process: subprocess.Popen) -> None:
+def kill_group(process: "subprocess.Popen[bytes]") -> None:
     """With SIGKILL; waits until no rank is left."""
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -13,6 +13,7 @@
 #include "trireme/engine/pipeline/operations.h"
 #include "trireme/engine/program/buffer_commit.h"
 #include "trireme/engine/train/loss_scale.h"
+#include "trireme/engine/train/rank_groups.h"
 #include "trireme/engine/train/rank_stages.h"
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/engine/train/training_options.h"
@@ -23,16 +24,6 @@
 #include "trireme/wire/collectives/world.h"
 
 namespace trireme::train {
-
-/// This rank's groups by their index in the step program.
-using Groups = std::map<int, std::unique_ptr<collectives::Group>>;
-
-/// Makes them: those of `program` that this rank is in.
-Groups make_groups(const schedule::StepProgram& program, const collectives::World& world);
-
-/// This rank's group of the kind.
-collectives::Group& group_of(const schedule::StepProgram& program, const Groups& groups,
-                             schedule::GroupKind kind);
 
 /// What a rank works on; everything outlives whoever uses it.
 struct RankParts {
