@@ -142,11 +142,12 @@ def test_ranks_have_the_bits_of_one_process() -> None:
         ["mlp", {"plan": "auto"}],  # measured, then chosen
         ["transformer", {"plan": "even", "stages": 2, "replicas": 2, "shard_state": True}],
         ["unet", {"plan": "even", "stages": 4, "replicas": 1}],
+        ["unet", {"plan": "even", "stages": 2, "replicas": 2, "shard_parameters": True}],
         ["mlp", {"plan": "even", "stages": 4, "replicas": 1}],
         ["mlp", {"plan": "even", "stages": 1, "replicas": 4, **rounded}],
     ]
     found = programs.result_of("training_program.py", "4", json.dumps(runs))
-    assert found == [*alone, alone[0], train("mlp", **rounded)]
+    assert found == [*alone, alone[2], alone[0], train("mlp", **rounded)]
 
 
 class Wide(nn.Module):
