@@ -18,6 +18,7 @@ from trireme.report.documents import document_sha256
 MIB = 1 << 20
 GRAPH = "22d329d20bbab196ff27ed38f853616f11e08384be7c3336074b2bc0f693e92e"
 NUM_MICROBATCHES = 8
+STARTED_MS = 1_795_410_000_000  # 2026-11-23T05:00:00Z
 
 Document = dict[str, Any]
 
@@ -175,6 +176,7 @@ def segment(index: int, steps: tuple[int, int], mesh: tuple[int, int], is_done: 
         "stages": stages,
         "replicas": replicas,
         "schedule": "interleaved",
+        "started": f"2026-11-23T05:0{2 * index}:00Z",
         "plan": f"plan-{index + 1}.json",
         "predicted_step_ms": predicted,
         "predicted_peak_bytes": peaks(stages, replicas),
@@ -205,13 +207,19 @@ def run_document() -> Document:
 
 
 def metrics_lines() -> list[Document]:
-    lines = []
+    lines: list[Document] = []
+    time_ms = float(STARTED_MS + 2500)
     for begin, end, step_ms in ((0, 50, 450.0), (50, 88, 505.0), (75, 150, 530.0)):
         for step in range(begin, end):
-            lines.append(step_line(step, step_ms))
+            line = step_line(step, step_ms)
+            time_ms += line["step_ms"]
+            lines.append({**line, "time_ms": int(time_ms)})
             if (step + 1) % 25 == 0:
                 loss = 2.3 + 7 * math.exp(-step / 40)
-                lines.append({"step": step + 1, "evaluation": {"loss": loss}})
+                time_ms += 120
+                evaluation = {"evaluation": {"loss": loss}, "evaluation_ms": 118.5}
+                lines.append({"step": step + 1, **evaluation, "time_ms": int(time_ms)})
+        time_ms += 60_000  # until it was started again
     return lines
 
 

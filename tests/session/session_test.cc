@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "tests/session/session_fixture.h"
+#include "trireme/base/json.h"
 #include "trireme/error.h"
 #include "trireme/plan/layout/plan.h"
 
@@ -82,6 +85,29 @@ TEST_F(SessionTest, ARunThatIsStoppedGoesOnWithTheSameBits) {
   session.save_weights(path("resumed"));
   EXPECT_EQ(text_of(path("resumed")), expected);
   EXPECT_THAT(text_of(path("run/metrics.jsonl")), HasSubstr("\"evaluation\""));
+}
+
+TEST_F(SessionTest, LinesOfMetricsSayWhenTheyWereWritten) {
+  const auto now = [] {
+    const auto time = std::chrono::system_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+  };
+  std::int64_t earliest = now();
+  Session(world_, make_two_modules, kept(3)).run();
+  std::istringstream lines(text_of(path("run/metrics.jsonl")));
+  int num_evaluations = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const Json json = Json::parse(line);
+    const auto time = json["time_ms"].get<std::int64_t>();
+    EXPECT_GE(time, earliest) << line;
+    EXPECT_LE(time, now()) << line;
+    earliest = time;
+    EXPECT_EQ(json.contains("evaluation_ms"), json.contains("evaluation")) << line;
+    if (!json.contains("evaluation")) continue;
+    ++num_evaluations;
+    EXPECT_GT(json["evaluation_ms"].get<double>(), 0) << line;
+  }
+  EXPECT_GT(num_evaluations, 0);
 }
 
 TEST_F(SessionTest, ResumesFromACheckpointElsewhere) {

@@ -98,7 +98,7 @@ Verbs add_verbs(CLI::App& app, command::Context& context) {
   add("export", "Write the weights of a checkpoint as one safetensors file", command::add_export);
   add("verify", "Compare training under a plan with the uncut and the plain model, bit by bit",
       command::add_verify);
-  add("report", "Make a page about a run", command::add_report);
+  add("report", "Make a page about a run, or its metrics for other tools", command::add_report);
   add("show", "Print any of these files for people", command::add_show);
   add("launch", "Start a program of your own as several ranks on this host", command::add_launch);
   for (const SiblingVerb& verb : kSiblingVerbs) app.add_subcommand(verb.name, verb.what);

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <string_view>
 
 #include "trireme/command/verbs.h"
@@ -20,7 +21,7 @@ constexpr std::string_view kBuiltPackages = TRIREME_PYTHON_FOLDER;
 
 struct ReportVerbOptions {
   std::string run;
-  std::string out;
+  std::vector<std::string> words;  ///< Options of trireme.report, which checks them.
 };
 
 /// A name is looked up in PATH.
@@ -86,7 +87,7 @@ int become_report(const ReportVerbOptions& options, const Context& context) {
     session::load_run(document);  // refuses what `show` refuses
   const std::string python = interpreter(context.environment);
   std::vector<std::string> words = {python, "-m", "trireme.report"};
-  if (!options.out.empty()) words.push_back("--out=" + options.out);
+  words.insert(words.end(), options.words.begin(), options.words.end());
   if (context.json) words.emplace_back("--json");
   words.insert(words.end(), {"--", options.run});
   std::vector<std::string> variables = python_environment(packages_folder());
@@ -98,13 +99,56 @@ int become_report(const ReportVerbOptions& options, const Context& context) {
                        : "; set TRIREME_PYTHON to one that has what requirements.txt pins"));
 }
 
+/// An option that is handed on with its value, once.
+void hand_on(CLI::App& app, std::vector<std::string>& words, const std::string& name,
+             const std::string& help) {
+  app.add_option_function<std::string>(
+      name, [&words, name](const std::string& value) { words.push_back(name + "=" + value); },
+      help);
+}
+
+void hand_on_all(CLI::App& app, std::vector<std::string>& words, const std::string& name,
+                 const std::string& help) {
+  const auto take = [&words, name](const std::vector<std::string>& values) {
+    for (const std::string& value : values) words.push_back(name + "=" + value);
+  };
+  app.add_option_function<std::vector<std::string>>(name, take, help)->expected(1)->take_all();
+}
+
+void hand_on_flag(CLI::App& app, std::vector<std::string>& words, const std::string& name,
+                  const std::string& help) {
+  app.add_flag_function(name, [&words, name](std::int64_t) { words.push_back(name); }, help);
+}
+
+void add_writers(CLI::App& app, std::vector<std::string>& words) {
+  hand_on(app, words, "--tensorboard",
+          "Write the metrics into this folder, as TensorBoard reads them");
+  hand_on(app, words, "--mlflow", "Write them to this tracking server or database of MLflow");
+  hand_on(app, words, "--experiment",
+          "Of MLflow; default: MLFLOW_EXPERIMENT_NAME, or its experiment Default");
+  hand_on(app, words, "--mlperf", "Write them into this file, as MLPerf's logging lines");
+  hand_on(app, words, "--mlperf-benchmark", "Its name in MLPerf; default: the model's");
+  hand_on_all(app, words, "--mlperf-value",
+              "KEY=VALUE, a line that the run does not know, or knows otherwise; may be repeated");
+  hand_on(app, words, "--best-by",
+          "Loss or metric that is MLPerf's quality; default: the run's --best-by");
+  hand_on_flag(app, words, "--best-is-most", "More of it is better; default: as the run has it");
+  hand_on_flag(app, words, "--best-is-least", "Less of it is better");
+  hand_on(app, words, "--target", "The quality that was to be met; default: the run's --target");
+  hand_on_flag(app, words, "--follow", "Go on with what a living run writes, until it ends");
+}
+
 }  // namespace
 
 Body add_report(CLI::App& app, Context& context) {
   auto options = std::make_shared<ReportVerbOptions>();
   app.add_option("run", options->run, "Folder of the run")->required();
-  app.add_option("--out", options->out, "The page; default: report.html in that folder");
-  app.footer("Example: trireme report runs/t5");
+  hand_on(app, options->words, "--out",
+          "The page; default: report.html in that folder, where nothing else is asked for");
+  add_writers(app, options->words);
+  app.footer(
+      "Examples: trireme report runs/t5\n"
+      "          trireme report runs/t5 --tensorboard boards/t5 --follow");
   return [options, &context] { return become_report(*options, context); };
 }
 

@@ -1,6 +1,7 @@
 #include "trireme/session/metrics_file.h"
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 
 #include "trireme/base/system_error.h"
@@ -8,6 +9,15 @@
 #include "trireme/session/run_folder.h"
 
 namespace trireme::session {
+namespace {
+
+/// Since 1970, as the clock of this host has it.
+std::int64_t unix_ms() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+}  // namespace
 
 Json losses_json(const StepLosses& losses) {
   Json json = {{"loss", losses.total()}};
@@ -33,8 +43,16 @@ MetricsFile::~MetricsFile() {
   if (file_ != nullptr) std::fclose(file_);
 }
 
-void MetricsFile::write(const Json& line, bool appends) {
+void MetricsFile::write_evaluation(std::int64_t steps_done, const StepLosses& losses,
+                                   std::optional<std::chrono::duration<double, std::milli>> took) {
+  Json line = {{"step", steps_done}, {"evaluation", losses_json(losses)}};
+  if (took) line["evaluation_ms"] = took->count();
+  write(std::move(line), steps_done > 0);
+}
+
+void MetricsFile::write(Json line, bool appends) {
   if (path_.empty()) return;
+  line["time_ms"] = unix_ms();
   if (file_ == nullptr) {
     if (appends) cut_half_line(path_);
     file_ = std::fopen(path_.c_str(), appends ? "ae" : "we");

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -13,13 +15,13 @@ namespace trireme::session {
 /// Total and losses by name.
 Json losses_json(const StepLosses& losses);
 
-/// A line of the metrics file (docs/formats.md).
+/// A line of the metrics file (docs/formats.md), but for its time.
 Json step_json(const StepReport& step, std::int64_t global_batch,
                const OptimizerOptions& optimizer);
 
-/// JSON lines, one per step and evaluation, on rank 0. The first decides how the file is opened: where it is of a later
-/// step, after what a killed run has written whole; else the file begins anew. Errors of what writes: kIo,
-/// kResourceExhausted, naming the file.
+/// JSON lines with their times, one per step and evaluation, on rank 0. The first decides how the file is opened:
+/// where it is of a later step, after what a killed run has written whole; else the file begins anew. Errors of what
+/// writes: kIo, kResourceExhausted, naming the file.
 class MetricsFile {
  public:
   /// path   empty: nothing is written.
@@ -32,12 +34,12 @@ class MetricsFile {
                   const OptimizerOptions& optimizer) {
     write(step_json(step, global_batch, optimizer), step.step > 0);
   }
-  void write_evaluation(std::int64_t steps_done, const StepLosses& losses) {
-    write({{"step", steps_done}, {"evaluation", losses_json(losses)}}, steps_done > 0);
-  }
+  /// took   nothing where it was made elsewhere.
+  void write_evaluation(std::int64_t steps_done, const StepLosses& losses,
+                        std::optional<std::chrono::duration<double, std::milli>> took);
 
  private:
-  void write(const Json& line, bool appends);
+  void write(Json line, bool appends);
 
   std::string path_;
   std::FILE* file_ = nullptr;

@@ -330,7 +330,7 @@ class Session::Implementation {
 
   void take_news() {
     for (const session::MadeEvaluation& made : run_->take_news()) {
-      metrics_->write_evaluation(made.step, made.losses);
+      metrics_->write_evaluation(made.step, made.losses, {});
       conclude(made);
     }
   }
@@ -345,10 +345,9 @@ class Session::Implementation {
 
   /// What was begun elsewhere counts, unless the end was asked for: a run that resumes takes it then.
   void await_news() {
-    constexpr std::chrono::milliseconds kLook{100};
     while (run_ && !stops_ && run_->awaits_news()) {
       take_requests();
-      std::this_thread::sleep_for(kLook);
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
   }
 
@@ -364,15 +363,16 @@ class Session::Implementation {
   }
 
   std::optional<StepLosses> evaluate_unless(const std::function<bool()>& stops) {
+    const auto begin = std::chrono::steady_clock::now();
     const std::optional<StepLosses> losses = trainer_->evaluate(*prepared_->evaluation(), stops);
-    if (losses) metrics_->write_evaluation(next_step(), *losses);
+    const auto took = std::chrono::steady_clock::now() - begin;
+    if (losses) metrics_->write_evaluation(next_step(), *losses, took);
     return losses;
   }
 
   void evaluate_if_due() {
     if (!run_ || !has_evaluation() || !run_->is_evaluation_due(*ranks())) return;
-    const std::optional<StepLosses> losses = evaluate_unless_stopped();
-    if (losses) conclude({next_step(), *losses});
+    if (const auto losses = evaluate_unless_stopped()) conclude({next_step(), *losses});
   }
 
   const SessionOptions options_;

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import json
 import os
 import sys
 from pathlib import Path
+
+from trireme.export import command
+from trireme.export.writer import ExportError
+from trireme.report.fields import Notes
+from trireme.report.run import NotARun, read_run
+from trireme.report.write import write_atomically
 
 
 def _fail(text: str, code: int) -> int:
@@ -34,16 +41,45 @@ def _print_any_name() -> None:
 
 def main() -> int:
     _print_any_name()
-    parser = argparse.ArgumentParser(prog="trireme report", description="A page about a run.")
+    parser = argparse.ArgumentParser(
+        prog="trireme report", description="A run as a page, or its metrics for other tools."
+    )
     parser.add_argument("run", type=Path, help="folder of the run")
     parser.add_argument("--out", type=Path, help="the page; default: report.html in the folder")
     parser.add_argument("--json", action="store_true", help="say in JSON what was done")
+    command.add_options(parser)
     arguments = parser.parse_args()
+    misuse = command.misuse(arguments)
+    if misuse:
+        parser.error(misuse)
+    if command.are_asked_for(arguments):
+        if arguments.out:
+            parser.error(
+                "--out is the page, which is made without --tensorboard, --mlflow, --mlperf"
+            )
+        return _export(arguments)
+    return _page(arguments)
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    notes = Notes()
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # what libraries print
+            writers = command.make_writers(arguments)
+            written = command.export(arguments.run, writers, arguments.follow, notes)
+    except NotARun as error:
+        return _fail(str(error), 2)
+    except (ExportError, OSError) as error:
+        return _fail(str(error), 1)
+    if arguments.json:
+        return _say([json.dumps({"written": written, "notes": notes.texts})])
+    return _say([*written, *(f"  note: {note}" for note in notes.texts)])
+
+
+def _page(arguments: argparse.Namespace) -> int:
     out: Path = arguments.out or arguments.run / "report.html"
     try:
         from trireme.report.page import page
-        from trireme.report.run import NotARun, read_run
-        from trireme.report.write import write_atomically
     except ModuleNotFoundError as error:
         return _fail(
             f"{sys.executable} has no {error.name}; `./dev build trireme` installs it in .venv, "

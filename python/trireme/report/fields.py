@@ -90,6 +90,13 @@ class Fields:
         self._wrong(name, "text")
         return None
 
+    def flag(self, name: str) -> bool | None:
+        value = self._values.get(name)
+        if value is None or isinstance(value, bool):
+            return value
+        self._wrong(name, "true or false")
+        return None
+
     def child(self, name: str) -> Fields:
         """The object; an empty one where it is absent."""
         return Fields(self._values.get(name), f"{self._where}: {name}", self._notes)

@@ -20,6 +20,8 @@ class Step:
     samples_per_s: float | None = None
     data_wait_ms: float | None = None
     gradient_norm: float | None = None
+    loss_scale: float | None = None
+    time_ms: int | None = None  # since 1970
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class Evaluation:
     step: int
     loss: float
     by_name: dict[str, float] = field(default_factory=dict)
+    evaluation_ms: float | None = None  # that it took; not known where others made it
+    time_ms: int | None = None
 
 
 @dataclass
@@ -35,6 +39,14 @@ class Metrics:
 
     attempts: list[list[Step]] = field(default_factory=list)
     evaluations: list[Evaluation] = field(default_factory=list)
+
+    def add(self, line: Step | Evaluation) -> None:
+        if isinstance(line, Evaluation):
+            self.evaluations.append(line)
+            return
+        if not self.attempts or self.attempts[-1][-1].step >= line.step:
+            self.attempts.append([])
+        self.attempts[-1].append(line)
 
     def steps(self) -> list[Step]:
         return [step for attempt in self.attempts for step in attempt]
@@ -74,19 +86,27 @@ def _finite(number: float | None) -> float:
     return number if number is not None and math.isfinite(number) else math.nan
 
 
-def _add(line: Fields, metrics: Metrics) -> bool:
-    """Whether the line was a step or an evaluation."""
+def parse_line(text: str, where: str, notes: Notes) -> Step | Evaluation | None:
+    """None where the line is neither."""
+    try:
+        line = Fields(parse(text), where, notes)
+    except ValueError:
+        return None
     step = line.whole("step")
     if step is None:
-        return False
+        return None
     if "evaluation" in line:
         found = line.child("evaluation")
-        by_name = found.child("by_name").all_numbers()
-        metrics.evaluations.append(Evaluation(step, _finite(found.number("loss")), by_name))
-        return True
+        return Evaluation(
+            step,
+            _finite(found.number("loss")),
+            found.child("by_name").all_numbers(),
+            line.positive("evaluation_ms"),
+            line.whole("time_ms"),
+        )
     if "loss" not in line.names():
-        return False
-    one = Step(
+        return None
+    return Step(
         step,
         _finite(line.number("loss")),
         line.child("by_name").all_numbers(),
@@ -95,11 +115,9 @@ def _add(line: Fields, metrics: Metrics) -> bool:
         line.number("samples_per_s"),
         line.number("data_wait_ms"),
         line.number("gradient_norm"),
+        line.number("loss_scale"),
+        line.whole("time_ms"),
     )
-    if not metrics.attempts or metrics.attempts[-1][-1].step >= step:
-        metrics.attempts.append([])
-    metrics.attempts[-1].append(one)
-    return True
 
 
 def read_metrics(path: Path, notes: Notes) -> Metrics:
@@ -116,18 +134,19 @@ def read_metrics(path: Path, notes: Notes) -> Metrics:
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
-        try:
-            fields = Fields(parse(line), f"{path.name} line {number}", notes)
-            is_good = _add(fields, metrics)
-        except ValueError:
-            is_good = False
-        if is_good:
-            continue
-        if is_cut_off and number == len(lines):
+        found = parse_line(line, f"{path.name} line {number}", notes)
+        if found is not None:
+            metrics.add(found)
+        elif is_cut_off and number == len(lines):
             notes.add(f"{path.name} ends in the middle of line {number}: the run was killed there")
         else:
             unreadable.append(number)
-    if unreadable:
-        shown = ", ".join(map(str, unreadable[:5])) + (", .." if len(unreadable) > 5 else "")
-        notes.add(f"{path.name}: {len(unreadable)} lines are unreadable and left out ({shown})")
+    note_unreadable(path.name, unreadable, notes)
     return metrics
+
+
+def note_unreadable(name: str, numbers: list[int], notes: Notes) -> None:
+    """Of lines with these numbers; nothing where there are none."""
+    if numbers:
+        shown = ", ".join(map(str, numbers[:5])) + (", .." if len(numbers) > 5 else "")
+        notes.add(f"{name}: {len(numbers)} lines are unreadable and left out ({shown})")

@@ -191,21 +191,29 @@ def _examples(folder: Path, notes: Notes) -> str | None:
         return None
 
 
-def read_run(folder: Path) -> Run:
+def read_run_document(folder: Path, notes: Notes) -> Fields:
     """Raises NotARun where the folder holds none."""
-    notes = Notes()
     if not folder.is_dir():
         raise NotARun(f"{folder} is no folder; give the folder that holds run.json")
     if not (folder / "run.json").exists():
         raise NotARun(f"{folder} holds no run: it has no run.json")
     try:
-        document = read_document(folder / "run.json", "trireme.run", notes)
+        return read_document(folder / "run.json", "trireme.run", notes)
     except NoDocument as error:
         raise NotARun(f"{folder} holds no run: {error}") from None
+
+
+def read_segments(document: Fields) -> list[Segment]:
+    """Without the files that they name."""
+    return [_segment(fields, index) for index, fields in enumerate(document.children("segments"))]
+
+
+def read_run(folder: Path) -> Run:
+    """Raises NotARun where the folder holds none."""
+    notes = Notes()
+    document = read_run_document(folder, notes)
     metrics = read_metrics(folder / "metrics.jsonl", notes)
-    segments = []
-    for index, fields in enumerate(document.children("segments")):
-        segments.append(_segment(fields, index))
+    segments = read_segments(document)
     assign_steps(segments, metrics)
     for segment, fields in zip(segments, document.children("segments"), strict=True):
         _read_files(folder, fields, segment, notes)
