@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 #include <span>
 #include <system_error>
 #include <thread>
@@ -36,17 +37,23 @@ std::optional<std::int64_t> written_at(const fs::path& path) {
   return status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec;
 }
 
+/// UTIME_NOW goes by the kernel's ticks, which are milliseconds apart: two files would have been used at the same time.
+timespec precise_now() {
+  timespec time{};
+  ::clock_gettime(CLOCK_REALTIME, &time);
+  return time;
+}
+
 /// Puts a file whose content is complete onto the disk, as one that is whole.
 void seal(const Descriptor& file, const fs::path& path) {
-  const timespec times[] = {{.tv_sec = 0, .tv_nsec = UTIME_NOW}, {.tv_sec = kStamp, .tv_nsec = 0}};
+  const timespec times[] = {precise_now(), {.tv_sec = kStamp, .tv_nsec = 0}};
   if (::futimens(file.number(), times) != 0) throw_system_error("set the time of", path, errno);
   if (::fsync(file.number()) != 0) throw_system_error("sync", path, errno);
 }
 
 /// Says that it was used now. What is not there, or another user's, stays as it is.
 void touch(const fs::path& path) {
-  const timespec times[] = {{.tv_sec = 0, .tv_nsec = UTIME_NOW},
-                            {.tv_sec = 0, .tv_nsec = UTIME_OMIT}};
+  const timespec times[] = {precise_now(), {.tv_sec = 0, .tv_nsec = UTIME_OMIT}};
   ::utimensat(AT_FDCWD, path.c_str(), times, 0);
 }
 
