@@ -7,6 +7,7 @@
 
 #include "trireme/command/run_options.h"
 #include "trireme/command/training_report.h"
+#include "trireme/command/verbs.h"
 #include "trireme/session.h"
 
 namespace trireme::command {

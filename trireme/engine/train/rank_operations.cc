@@ -16,6 +16,7 @@
 #include "trireme/engine/train/turns.h"
 #include "trireme/error.h"
 #include "trireme/plan/layout/plan.h"
+#include "trireme/plan/schedule/step_facts.h"
 #include "trireme/wire/collectives/world.h"
 
 namespace trireme::train {
