@@ -209,6 +209,7 @@ class OptimizerOptions:
     momentum: float
     name: str
     rate_schedule: collections.abc.Callable[[int], float]
+    turns: list[Turn]
     warmup_steps: int
     weight_decay: float
 
@@ -529,6 +530,20 @@ class TrainingOptions:
     tolerant: bool
 
     def __init__(self) -> None: ...
+
+class Turn:
+    """Steps in which losses of these names count and parameters with names like these patterns move."""
+
+    losses: list[str]
+    num_steps: int
+    parameters: list[str]
+
+    def __init__(
+        self,
+        parameters: collections.abc.Sequence[str],
+        losses: collections.abc.Sequence[str],
+        num_steps: int = ...,
+    ) -> None: ...
 
 class Verification:
     """A plan's training beside the uncut model, a plain loop and the stages in one process."""

@@ -40,7 +40,8 @@ std::vector<Habit> toggled() {
          };
        }),
        Outcome::kRefused,
-       {"'b.weight', whose requires_grad was taken off", "return all losses and say which moves what"}},
+       {"'b.weight', whose requires_grad was taken off",
+        "return all losses and say which moves what"}},
       {"toggled_convolution",
        pictures([](Net& net) -> Forward {
          auto a = net.part("a", nn::Conv2d(3, 4, 3)), b = net.part("b", nn::Conv2d(4, 4, 3));
