@@ -146,9 +146,7 @@ Body add_report(CLI::App& app, Context& context) {
   hand_on(app, options->words, "--out",
           "The page; default: report.html in that folder, where nothing else is asked for");
   add_writers(app, options->words);
-  app.footer(
-      "Examples: trireme report runs/t5\n"
-      "          trireme report runs/t5 --tensorboard boards/t5 --follow");
+  app.footer("Example: trireme report runs/t5; with --tensorboard boards/t5 --follow its curves");
   return [options, &context] { return become_report(*options, context); };
 }
 
