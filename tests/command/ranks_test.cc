@@ -206,14 +206,14 @@ TEST_F(RankTest, DeferredInitialisationHasTheSameBitsInLessMemory) {
 // 16 layers in eight stages of one rank: what two replicas hold is as forecast, and less than with state alone in shards.
 TEST_F(RankTest, ParametersInShardsTakeWhatWasForecast) {
   const Words training = {"--model", "large", "train", "--steps", "2", "--no-first-step-check"};
-  const auto peak_of = [&](const std::string& shards) {
-    run(with(training, {"--run",       path(shards), "--ranks",
-                        "2",           "--replicas", "2",
-                        "--stages",    "8",          "--stages-per-rank",
-                        "8",           "--schedule", "simple",
-                        "--batch",     "8",          "--microbatch",
-                        "2",           "--lanes",    "2",
-                        "--" + shards, "--save",     path(shards + ".weights")}));
+  const auto peak_of = [&](const std::string& shards, const Words& measured) {
+    run(with(with(training, measured), {"--run",       path(shards), "--ranks",
+                                        "2",           "--replicas", "2",
+                                        "--stages",    "8",          "--stages-per-rank",
+                                        "8",           "--schedule", "simple",
+                                        "--batch",     "8",          "--microbatch",
+                                        "2",           "--lanes",    "2",
+                                        "--" + shards, "--save",     path(shards + ".weights")}));
     const Json segment = Json::parse(text_of(path(shards) + "/run.json"))["segments"].back();
     const auto peaks = segment["peak_bytes"].get<std::vector<double>>();
     for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
@@ -225,7 +225,10 @@ TEST_F(RankTest, ParametersInShardsTakeWhatWasForecast) {
     }
     return *std::ranges::max_element(peaks);
   };
-  const double state = peak_of("shard-state"), parameters = peak_of("shard-parameters");
+  const double state = peak_of("shard-state", {});
+  const std::string costs = path("shard-state");
+  const double parameters = peak_of("shard-parameters", {"--profile", costs + "/profile-2.json",
+                                                         "--topology", costs + "/topology-2.json"});
   EXPECT_LT(parameters, 0.85 * state);
   EXPECT_TRUE(text_of(path("shard-state.weights")) == text_of(path("shard-parameters.weights")));
   run(with(training, {"--plan", path("shard-parameters") + "/plan-1.json", "--deferred-init",
