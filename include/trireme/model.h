@@ -54,10 +54,13 @@ Loss metric(Loss loss, std::string name);
 /// What forward makes of each sample, for the metrics of an evaluation (Workload::metrics); training leaves it out.
 ///
 /// values   [samples, ...]: made by an operator, or a field of the batch as it is.
+/// Cost     of an evaluation by ranks: a message to the first one for each microbatch, and memory where they are made for
+///          those of at most 256 microbatches.
 Loss output(at::Tensor values, std::string name);
 
 /// Numbers about all samples of an evaluation together, which no sum of losses gives: areas under curves, average
-/// precision, word error rates. Kept on the first rank.
+/// precision, word error rates. Kept on the first rank, and called from the thread that evaluates. What it throws ends the
+/// evaluation on all ranks.
 class Metric {
  public:
   virtual ~Metric() = default;

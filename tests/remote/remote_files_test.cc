@@ -11,7 +11,7 @@
 #include "tests/base/small_disk.h"
 #include "tests/base/test_folder.h"
 #include "tests/remote/store_server.h"
-#include "trireme/remote/room.h"
+#include "trireme/remote/cache_contents.h"
 
 namespace trireme::remote {
 namespace {

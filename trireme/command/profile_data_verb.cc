@@ -51,10 +51,11 @@ ReadRun read_samples_of(const Workload& workload, const ProfileDataOptions& opti
   return {threads, seconds, num_steps * options.batch, profile.parts()};
 }
 
-/// Threads that read a batch within a step, where one thread reads so many samples a second; at least one.
-int threads_for(double samples_per_s, const ProfileDataOptions& options) {
+/// Threads that read a batch within a step, as fast each as those of `run`; at least one.
+int threads_for(const ReadRun& run, const ProfileDataOptions& options) {
   const double wanted = static_cast<double>(options.batch) / (options.step_ms / 1e3);
-  return std::max(1, static_cast<int>(std::ceil(wanted / samples_per_s)));
+  const double of_one = run.samples_per_s() / run.threads;
+  return std::max(1, static_cast<int>(std::ceil(wanted / of_one)));
 }
 
 Json to_json(const ReadRun& run) {
@@ -105,8 +106,7 @@ std::string profile_text(const std::vector<ReadRun>& runs, const Workload& workl
   if (options.step_ms == 0) return text;
   return text +
          fmt::format("\na rank that takes {} samples every {:.1f} ms wants --reader-threads {}\n",
-                     options.batch, options.step_ms,
-                     threads_for(runs.front().samples_per_s(), options));
+                     options.batch, options.step_ms, threads_for(runs.front(), options));
 }
 
 int profile_data(const ProfileDataOptions& options, const Context& context) {
@@ -121,7 +121,7 @@ int profile_data(const ProfileDataOptions& options, const Context& context) {
   Json json = {{"runs", Json::array()}};
   for (const ReadRun& run : runs) json["runs"].push_back(to_json(run));
   if (options.step_ms > 0) {
-    json["reader_threads"] = threads_for(runs.front().samples_per_s(), options);
+    json["reader_threads"] = threads_for(runs.front(), options);
   }
   print(context, json, profile_text(runs, workload, options));
   return kDone;

@@ -15,7 +15,7 @@
 #include "trireme/base/files.h"
 #include "trireme/base/system_error.h"
 #include "trireme/error.h"
-#include "trireme/remote/room.h"
+#include "trireme/remote/cache_contents.h"
 
 namespace trireme::remote {
 namespace {
@@ -93,11 +93,11 @@ Cache::Lease Cache::hold(const std::vector<CacheEntry>& entries) const {
   HeldFiles files;
   for (const CacheEntry& entry : entries) files[entry.name] = entry.bytes;
   const FileLock lock(folder_ / "lock", kLockWait);
-  Room room(folder_);
-  const std::int64_t by_others = room.held_bytes();
-  room.hold(files);
-  if (room.held_bytes() > max_bytes_) {
-    const std::int64_t bytes = room.held_bytes() - by_others;
+  CacheContents contents(folder_);
+  const std::int64_t by_others = contents.held_bytes();
+  contents.hold(files);
+  if (contents.held_bytes() > max_bytes_) {
+    const std::int64_t bytes = contents.held_bytes() - by_others;
     const std::string others =
         by_others > 0 ? ", and others are reading " + std::to_string(by_others) : "";
     throw Error(ErrorKind::kResourceExhausted,
@@ -107,7 +107,7 @@ Cache::Lease Cache::hold(const std::vector<CacheEntry>& entries) const {
                     std::to_string(max_bytes_) + others +
                     "; set TRIREME_CACHE_SIZE, and TRIREME_CACHE_DIR to a disk that has room");
   }
-  while (room.held_bytes() + room.loose_bytes() > max_bytes_ && room.remove_oldest()) {
+  while (contents.held_bytes() + contents.loose_bytes() > max_bytes_ && contents.remove_oldest()) {
   }
   std::string path = (folder_ / (std::to_string(::getpid()) + "-XXXXXX")).string();
   path += kLeaseEnding;
@@ -176,7 +176,7 @@ void Cache::reserve_disk(const CacheEntry& entry, const Descriptor& part) const 
   while (!reserve(part, entry.bytes)) {
     const std::string reason = std::error_code(errno, std::generic_category()).message();
     const FileLock lock(folder_ / "lock", kLockWait);
-    if (Room(folder_).remove_oldest()) continue;
+    if (CacheContents(folder_).remove_oldest()) continue;
     throw Error(ErrorKind::kResourceExhausted,
                 "there is no room for the " + std::to_string(entry.bytes) + " bytes of '" +
                     entry.shown + "' in the cache '" + folder_.string() + "': " + reason +

@@ -16,7 +16,7 @@ namespace trireme::remote {
 
 /// A file in the cache: its name there says which state of which object it holds.
 struct CacheEntry {
-  std::string name;  ///< As `is_cached_name` (room.h) has it.
+  std::string name;  ///< As `is_cached_name` (cache_contents.h) has it.
   std::int64_t bytes = 0;
   std::string shown;  ///< What it holds, for messages.
 };

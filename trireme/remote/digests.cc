@@ -52,14 +52,16 @@ std::string part_of(const std::string& list, const std::string& name) {
   return {};
 }
 
+/// Empty where there is no such header.
+std::string value_of(const Headers& headers, std::string_view name) {
+  const auto found = headers.find(name);
+  return found == headers.end() ? std::string() : found->second;
+}
+
 /// The MD5 in an ETag `"0cc1.."`; empty where it is something else: of parts, `"..-3"`, or of what is encrypted.
 std::string md5_in_etag(const Headers& headers) {
-  const auto value = [&](std::string_view name) {
-    const auto found = headers.find(name);
-    return found == headers.end() ? std::string() : found->second;
-  };
-  const std::string tag = value("etag");
-  const bool is_encrypted = value("x-amz-server-side-encryption").starts_with("aws:") ||
+  const std::string tag = value_of(headers, "etag");
+  const bool is_encrypted = value_of(headers, "x-amz-server-side-encryption").starts_with("aws:") ||
                             headers.contains("x-amz-server-side-encryption-customer-algorithm");
   std::array<unsigned char, 16> bytes{};
   if (is_encrypted || tag.size() != 2 * bytes.size() + 2) return {};
@@ -104,24 +106,20 @@ std::string hash_of(const Descriptor& file, std::int64_t bytes, const EVP_MD* al
 }  // namespace
 
 std::optional<Digest> announced_digest(const Headers& headers, bool is_store) {
-  const auto value = [&](std::string_view name) {
-    const auto found = headers.find(name);
-    return found == headers.end() ? std::string() : found->second;
-  };
-  const bool is_composite = value("x-amz-checksum-type") == "COMPOSITE";
+  const bool is_composite = value_of(headers, "x-amz-checksum-type") == "COMPOSITE";
   const auto of_amazon = [&](const std::string& name) {
-    const std::string text = value("x-amz-checksum-" + name);
+    const std::string text = value_of(headers, "x-amz-checksum-" + name);
     const bool is_whole = !is_composite && text.find('-') == std::string::npos;
     return is_whole ? text : std::string();
   };
-  const std::string google = value("x-goog-hash");
+  const std::string google = value_of(headers, "x-goog-hash");
   const Digest candidates[] = {{Algorithm::kCrc32c, of_amazon("crc32c")},
                                {Algorithm::kCrc32c, part_of(google, "crc32c")},
                                {Algorithm::kCrc32, of_amazon("crc32")},
                                {Algorithm::kSha256, of_amazon("sha256")},
                                {Algorithm::kSha1, of_amazon("sha1")},
                                {Algorithm::kMd5, part_of(google, "md5")},
-                               {Algorithm::kMd5, value("content-md5")},
+                               {Algorithm::kMd5, value_of(headers, "content-md5")},
                                {Algorithm::kMd5, is_store ? md5_in_etag(headers) : ""}};
   const auto* found = std::ranges::find_if(
       candidates, [](const Digest& candidate) { return !candidate.base64.empty(); });

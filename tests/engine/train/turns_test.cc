@@ -58,11 +58,6 @@ Workload play() {
 
 const std::vector<Turn> kTurns = {{{"discriminator.*"}, {"d"}, 2}, {{"generator.*"}, {"g"}}};
 
-layout::Plan plan_of_play(const record::Recording& recorded, int stages = 1, int lanes = 1) {
-  return layout::make_manual_plan(recorded.graph, graph::graph_sha256(recorded.graph),
-                                  layout::even_cuts(recorded.graph, stages), {24, 6, lanes});
-}
-
 record::Recording recorded_play(const Workload& workload) {
   return record::record(workload.model, BatchReader(workload.training, workload.model).maker(),
                         graph::Mode::kTrain);
@@ -86,7 +81,7 @@ TEST(Turns, AreThoseOfTwoOptimizersOfTorch) {
   const Workload workload = construct(play, 3);
   const auto recorded = recorded_play(workload);
   SerialSession session(
-      workload, recorded, plan_of_play(recorded),
+      workload, recorded, plan_of({.lanes = 1}, play),
       {.shuffled = false,
        .optimizer = {.learning_rate = 0.05, .weight_decay = 0.1, .turns = kTurns}});
   const Workload plain_workload = construct(play, 3);
@@ -120,12 +115,11 @@ TEST(Turns, AreThoseOfTwoOptimizersOfTorch) {
 }
 
 TEST(Turns, TheCutModelHasTheBitsOfThePlainLoop) {
-  const auto recorded = recorded_play(construct(play, 3));
   const ComparedSteps options{
       .num_steps = 4,
       .seed = 3,
       .optimizer = {.name = "sgd", .learning_rate = 0.1, .turns = kTurns, .clip_norm = 0.1}};
-  for (const Comparison& result : verify(play, plan_of_play(recorded, 3), options)) {
+  for (const Comparison& result : verify(play, plan_of({.stages = 3, .lanes = 1}, play), options)) {
     EXPECT_TRUE(result.passes()) << result.against << ": " << result.first_difference;
   }
 }
@@ -137,12 +131,7 @@ TEST(Turns, HaveTheSameBitsOnRanks) {
         Layout{
             .stages = 4, .replicas = 2, .lanes = 2, .stages_per_rank = 2, .shards_state = true}}) {
     SCOPED_TRACE(testing::PrintToString(layout));
-    layout::Plan plan =
-        plan_of_play(recorded_play(construct(play, 3)), layout.stages, layout.lanes);
-    plan.schedule.name = layout.schedule;
-    schedule::deal_out_stages(plan, layout.stages_per_rank);
-    layout::set_replicas(plan, layout.replicas);
-    plan.sharded_state = layout.shards_state;
+    const layout::Plan plan = plan_of(layout, play);
     const ComparedSteps options{
         .num_steps = 4, .seed = 3, .optimizer = {.turns = kTurns, .clip_norm = 0.1}};
     const reference::RunRecord reference = run_serial(play, plan, options);
@@ -170,7 +159,7 @@ TEST(Turns, WhatNothingIsCalledIsRefused) {
   const auto recorded = recorded_play(workload);
   const auto refusal = [&](Turn turn) {
     return test::error_of([&] {
-             SerialSession(workload, recorded, plan_of_play(recorded),
+             SerialSession(workload, recorded, plan_of({.lanes = 1}, play),
                            {.optimizer = {.turns = {std::move(turn)}}});
            })
         .message();

@@ -96,9 +96,7 @@ class Evaluation : public pipeline::Operations {
         weights_(recording, weighed_here(recording.graph, stages_)),
         reader_(workload.evaluation, workload.model, session.options().reader_threads),
         num_samples_(workload.evaluation->num_samples()) {
-    if (has_metrics(workload, recording.graph)) {
-      outputs_.emplace(world, workload, recording.graph, plan_);
-    }
+    if (workload.metrics) outputs_.emplace(world, workload, recording.graph, plan_);
   }
 
   /// Sum and weight of each loss over all samples, and all metrics, on every rank.

@@ -54,9 +54,8 @@ std::vector<LossTotal> results_of(const std::string& text) {
 
 }  // namespace
 
-bool has_metrics(const Workload& workload, const graph::Graph& graph) {
-  if (!workload.metrics) return false;
-  if (!graph.outputs.empty()) return true;
+void check_metrics(const Workload& workload, const graph::Graph& graph) {
+  if (!workload.metrics || !graph.outputs.empty()) return;
   throw Error(ErrorKind::kInvalidArgument,
               "the workload has metrics, but the model's forward returns no output in eval mode; "
               "return some beside the losses, as in {loss, trireme::output(scores, \"scores\")}");

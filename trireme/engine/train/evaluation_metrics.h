@@ -14,10 +14,8 @@
 
 namespace trireme::train {
 
-/// Whether an evaluation has metrics (Workload::metrics), for which its graph gives outputs.
-///
-/// Errors   kInvalidArgument where it has metrics, and the graph no outputs.
-bool has_metrics(const Workload& workload, const graph::Graph& graph);
+/// Refuses a workload with metrics whose graph gives no outputs for them: kInvalidArgument.
+void check_metrics(const Workload& workload, const graph::Graph& graph);
 
 /// The metrics of one evaluation, on the rank that keeps them.
 class EvaluationMetrics {

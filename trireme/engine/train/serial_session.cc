@@ -130,7 +130,7 @@ StepReport SerialSession::step() {
 void check_evaluation_data(const graph::Graph& graph, const Workload& workload,
                            std::int64_t microbatch) {
   if (!workload.evaluation) return;
-  has_metrics(workload, graph);
+  check_metrics(workload, graph);
   if (workload.evaluation->padded_lengths() != workload.training->padded_lengths()) {
     throw Error(
         ErrorKind::kInvalidArgument,
@@ -163,7 +163,7 @@ StepLosses evaluate(const Workload& workload, const record::Recording& recording
   const std::int64_t num_samples = workload.evaluation->num_samples();
   const std::int64_t num = data::num_evaluation_microbatches(num_samples, microbatch);
   std::optional<EvaluationMetrics> metrics;
-  if (has_metrics(workload, recording.graph)) metrics.emplace(workload);
+  if (workload.metrics) metrics.emplace(workload);
   for (std::int64_t m = 0; m < num; ++m) {
     const data::IndexRange range = data::evaluation_range(num_samples, microbatch, m);
     Batch batch = reader.read(range);

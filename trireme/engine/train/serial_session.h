@@ -70,7 +70,7 @@ class SerialSession {
 
 /// Refuses, before a training, an evaluation whose last microbatch would have a size that the graph
 /// does not hold for (Graph::microbatch), or whose samples are padded to other lengths: kInvalidArgument with the
-/// numbers and what to do. Errors of has_metrics.
+/// numbers and what to do. Errors of check_metrics.
 void check_evaluation_data(const graph::Graph& graph, const Workload& workload,
                            std::int64_t microbatch);
 

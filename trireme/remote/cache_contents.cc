@@ -1,4 +1,4 @@
-#include "trireme/remote/room.h"
+#include "trireme/remote/cache_contents.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -58,7 +58,7 @@ std::string lease_text(const HeldFiles& files) {
   return text;
 }
 
-Room::Room(const fs::path& folder) {
+CacheContents::CacheContents(const fs::path& folder) {
   for (const fs::path& path : paths_in(folder)) {
     const std::string name = path.filename().string();
     if (name.ends_with(kLeaseEnding) && !remove_if_left(path)) hold(read_lease(path));
@@ -76,19 +76,19 @@ Room::Room(const fs::path& folder) {
   }
 }
 
-std::int64_t Room::held_bytes() const {
+std::int64_t CacheContents::held_bytes() const {
   std::int64_t bytes = 0;
   for (const auto& [name, of_file] : held_) bytes += of_file;
   return bytes;
 }
 
-std::int64_t Room::loose_bytes() const {
+std::int64_t CacheContents::loose_bytes() const {
   std::int64_t bytes = 0;
   for (const File& file : files_) bytes += is_held(file) ? 0 : file.bytes;
   return bytes;
 }
 
-bool Room::remove_oldest() {
+bool CacheContents::remove_oldest() {
   const auto loose =
       std::ranges::partition(files_, [&](const File& file) { return is_held(file); });
   const auto oldest = std::ranges::min_element(loose, {}, &File::used_at);

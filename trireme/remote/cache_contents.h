@@ -24,10 +24,10 @@ using HeldFiles = std::map<std::string, std::int64_t>;
 std::string lease_text(const HeldFiles& files);
 
 /// What a cache takes up in its folder, for who has its lock. Caller-synchronised; kIo.
-class Room {
+class CacheContents {
  public:
   /// Looks, and removes what processes have left that have ended: leases, parts.
-  explicit Room(const std::filesystem::path& folder);
+  explicit CacheContents(const std::filesystem::path& folder);
 
   /// From now on these are held, too.
   void hold(const HeldFiles& files) { held_.insert(files.begin(), files.end()); }
