@@ -56,7 +56,7 @@ class Session:
                      gradient_dtype="bf16" (replicas send half the bytes; "f32"),
                      reader_threads=4 (of each rank, that read samples ahead),
                      shard_state=True, shard_parameters=True (replicas keep parts of the optimizer's state, of all),
-                     turns=[trireme.Turn(["discriminator.*"], ["d"], 2), ..] (which loss moves what, for how many steps),
+                     turns=[trireme.Turn(["discriminator.*"], ["d"], 2), ..] (which loss moves what, how many steps),
                      checkpoint_writes="wait" ("beside", "auto"), checkpoint_errors="continue" ("stop"),
                      checkpoint_every=500, evaluate_every=100, on_evaluation=lambda steps_done, losses: ..., ...
 
