@@ -51,10 +51,35 @@ struct Blocks : torch::nn::Module {
   }
 };
 
+/// A recurrent cell of small operators, unrolled: gates by sigmoid and tanh, products and sums.
+struct Cell : torch::nn::Module {
+  torch::nn::Linear gates{nullptr};
+  std::int64_t width;
+  int length;
+
+  Cell(std::int64_t width, int length) : width(width), length(length) {
+    gates = register_module("gates", torch::nn::Linear(2 * width, 4 * width));
+  }
+
+  torch::Tensor forward(const Batch& batch) {
+    const auto x = batch["x"];
+    auto hidden = torch::zeros_like(x), state = torch::zeros_like(x);
+    for (int t = 0; t < length; ++t) {
+      const auto parts = gates->forward(torch::cat({x, hidden}, 1)).chunk(4, 1);
+      state = torch::sigmoid(parts[0]) * state + torch::sigmoid(parts[1]) * torch::tanh(parts[2]);
+      hidden = torch::sigmoid(parts[3]) * torch::tanh(state);
+    }
+    return (hidden - batch["y"]).square().mean();
+  }
+};
+
+enum class Kind : std::uint8_t { kBlocks, kCell };
+
 struct Case {
   std::int64_t width;
-  int depth;
+  int depth;          ///< Blocks, or steps of the cell.
   std::int64_t rows;  ///< In a microbatch.
+  Kind kind = Kind::kBlocks;
 };
 
 Batch make_batch(const Case& one, std::int64_t size) {
@@ -69,9 +94,10 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
 }
 
+template <typename Module>
 Json measure_replay(const Case& one, int rounds) {
   torch::manual_seed(0);
-  const auto module = std::make_shared<Blocks>(one.width, one.depth);
+  const auto module = std::make_shared<Module>(one.width, one.depth);
   const Model model = make_model(module);
   const auto recording = record::record(
       model, [&](std::int64_t size, std::uint64_t) { return make_batch(one, size); },
@@ -95,6 +121,7 @@ Json measure_replay(const Case& one, int rounds) {
   const auto replay = [&] { executor.run_step(0, microbatches); };
   plain();
   replay();
+  replay();
   int wrong = 0;
   const auto named = module->named_parameters();
   for (const auto& item : named) {
@@ -109,6 +136,8 @@ Json measure_replay(const Case& one, int rounds) {
     ratios.push_back(times.second_ms[i] / times.first_ms[i]);
   }
   return {{"operation", "forward+backward"},
+          {"model", one.kind == Kind::kCell ? "cell" : "blocks"},
+          {"captured", executor.capture_reports()[0].num_replayed > 0},
           {"width", one.width},
           {"operators", recording.graph.nodes.size()},
           {"rows", one.rows},
@@ -144,15 +173,19 @@ int run(const std::string& json_file) {
   memory::apply_torch_settings();
   Json results = Json::array();
   for (const Case& one :
-       {Case{256, 4, 512}, Case{512, 2, 512}, Case{1024, 1, 512}, Case{1024, 1, 64}}) {
-    results.push_back(measure_replay(one, 60));
+       {Case{32, 4, 8}, Case{64, 4, 8}, Case{128, 4, 8}, Case{256, 4, 8}, Case{32, 8, 8, Kind::kCell},
+        Case{64, 8, 8, Kind::kCell}, Case{128, 8, 8, Kind::kCell}, Case{256, 8, 8, Kind::kCell},
+        Case{256, 4, 512}, Case{512, 2, 512}, Case{1024, 1, 512}, Case{1024, 1, 64}}) {
+    const int rounds = one.rows < 64 ? 200 : 60;
+    results.push_back(one.kind == Kind::kCell ? measure_replay<Cell>(one, rounds)
+                                              : measure_replay<Blocks>(one, rounds));
     const Json& r = results.back();
     fmt::print(
-        "replay  width {:>5}  {} operators  plain {:.2f} ms  replay {:.2f} ms  ratio {:.4f} "
-        "(median of ratios {:.4f})  wrong {}\n",
-        one.width, r["operators"].get<int>(), r["plain_ms"].get<double>(),
+        "replay  {:<6}  width {:>5}  rows {:>4}  {} operators  plain {:.3f} ms  replay {:.3f} ms  ratio {:.4f} "
+        "(median of ratios {:.4f})  captured {}  wrong {}\n",
+        r["model"].get<std::string>(), one.width, one.rows, r["operators"].get<int>(), r["plain_ms"].get<double>(),
         r["replay_ms"].get<double>(), r["ratio_of_medians"].get<double>(),
-        r["median_of_ratios"].get<double>(), r["wrong"].get<int>());
+        r["median_of_ratios"].get<double>(), r["captured"].get<bool>(), r["wrong"].get<int>());
     std::fflush(stdout);
   }
   results.push_back(measure_recording(20));

@@ -111,6 +111,9 @@ struct TrainingOptions {
   bool evaluate_average = false;  ///< Evaluations are of the averages of weights.
   /// Steps at which the model is recorded again; early and late, since some of it changes rarely.
   std::vector<std::int64_t> drift_check_steps = {1, 10, 100, 1000};
+  // Changes speed only.
+  /// Stages are listened to once and replayed without dispatcher and autograd, where that gives the same bits.
+  bool capture = true;
   /// On a disk of each host: what stages that offload keep. Empty: the system's folder for temporary files.
   std::filesystem::path offload_folder;
   /// Of each rank, that read and transform its samples ahead of the steps. A source in Python gains where it waits for

@@ -116,6 +116,7 @@ void bind_training_options(py::module_& module) {
       .def_readwrite("allow_nonfinite", &TrainingOptions::allow_nonfinite)
       .def_readwrite("evaluate_average", &TrainingOptions::evaluate_average)
       .def_readwrite("drift_check_steps", &TrainingOptions::drift_check_steps)
+      .def_readwrite("capture", &TrainingOptions::capture)
       .def_readwrite("offload_folder", &TrainingOptions::offload_folder)
       .def_readwrite("reader_threads", &TrainingOptions::reader_threads);
 }

@@ -517,6 +517,7 @@ class TrainingOptions:
 
     allow_nonfinite: bool
     buffers: dict[str, ReplicaPolicy]
+    capture: bool
     drift_check_steps: list[int]
     evaluate_average: bool
     gradient_dtype: GradientDtype

@@ -53,6 +53,7 @@ class Session:
                      learning_rate=1e-3, optimizer="adamw", clip_norm=1.0, seed=0, stages=2, folder="runs/a",
                      recompute="all" ("auto": where the memory is too small; "none"), schedule="v_half",
                      offload="none" ("auto", "all": activations in a file of offload_folder),
+                     capture=False (operators through torch's dispatcher and autograd at every step),
                      gradient_dtype="bf16" (replicas send half the bytes; "f32"),
                      reader_threads=4 (of each rank, that read samples ahead),
                      shard_state=True, shard_parameters=True (replicas keep parts of the optimizer's state, of all),

@@ -118,6 +118,15 @@ void add_offload_folder_option(CLI::App& app, TrainingOptions& options) {
       ->check(CLI::ExistingDirectory);
 }
 
+void add_capture_option(CLI::App& app, TrainingOptions& options) {
+  app.add_option("--capture", options.capture,
+                 "Replay stages without torch's dispatcher and autograd, where that gives the same "
+                 "bits")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->option_text("{on,off}")
+      ->default_str("on");
+}
+
 void add_loss_scale_options(CLI::App& app, LossScaleOptions& scale) {
   app.add_option("--loss-scale", scale.initial,
                  "Multiply losses by this power of two in backwards; a step that is not finite is "
@@ -161,6 +170,7 @@ void add_train_options(CLI::App& app, TrainOptions& options) {
   app.add_flag("--serial", options.session.serial,
                "Run all stages in this process, one after the other");
   add_offload_folder_option(app, options.session.training);
+  add_capture_option(app, options.session.training);
   app.add_option("--profile", options.session.profile,
                  "Profile that the plan was made from, or is to be made from: else it is measured");
   app.add_option("--topology", options.session.topology, "Topology that goes with it")

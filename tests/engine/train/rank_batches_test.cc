@@ -150,12 +150,11 @@ struct WeightedSetting {
 };
 
 constexpr int kWeighted = 1;
-constexpr auto kTrain = pipeline::StageWorker::Purpose::kTrain;
 
 // Every microbatch of the step was read for its weights and again for its forward.
 TEST(RankBatches, NoSampleIsReadTwiceInAStep) {
   const WeightedSetting setting(1);
-  const RankStages stages(setting.recording, setting.plan, {0}, setting.sites, kTrain);
+  const RankStages stages(setting.recording, setting.plan, {0}, setting.sites, {});
   const StepReader reader(setting.workload, setting.plan.batch, 5);
   RankBatches batches(reader, setting.recording, stages, setting.plan, 0);
   ASSERT_EQ(stages.weighed_losses(), std::set<int>{kWeighted});
@@ -178,7 +177,7 @@ TEST(RankBatches, SeveralStagesOfARankShareWhatIsRead) {
     if (!stage.fields().empty()) readers.push_back(s);
   }
   ASSERT_GE(readers.size(), 2U);
-  const RankStages stages(setting.recording, setting.plan, readers, setting.sites, kTrain);
+  const RankStages stages(setting.recording, setting.plan, readers, setting.sites, {});
   const StepReader reader(setting.workload, setting.plan.batch, 5);
   RankBatches batches(reader, setting.recording, stages, setting.plan, 0);
   batches.weigh(0);
@@ -198,7 +197,7 @@ TEST(RankBatches, SeveralStagesOfARankShareWhatIsRead) {
 TEST(RankBatches, OnlyStagesThatNeedAWeightReadForIt) {
   for (int stage_index = 0; stage_index < 4; ++stage_index) {
     const WeightedSetting setting(4);
-    const RankStages stages(setting.recording, setting.plan, {stage_index}, setting.sites, kTrain);
+    const RankStages stages(setting.recording, setting.plan, {stage_index}, setting.sites, {});
     const StepReader reader(setting.workload, setting.plan.batch, 5);
     RankBatches batches(reader, setting.recording, stages, setting.plan, 0);
     const auto weights = batches.weigh(0);

@@ -17,7 +17,7 @@ RangeRuns::RangeRuns(const Subject& subject, std::span<const int> cuts)
       totals_(program::total_weights(
           subject.recording.graph,
           {program::WeightProgram(subject.recording).weights(batch_, {num_samples_})})),
-      stages_(subject.recording, plan_, sites_),
+      stages_(subject.recording, plan_, sites_, {.capture = program::Capture::kOff}),
       forward_us_(plan_.stages.size()),
       backward_us_(plan_.stages.size()) {}
 

@@ -131,6 +131,7 @@ void NodeProgram::run(Slots& slots, const graph::BatchSize& size, const NodeStre
   ModeScope mode;
   for (const NodeCall& node_call : calls) {
     slots.sequence.push_back(at::sequence_number::peek());
+    ++slots.position;
     if (node_call.kind == CallKind::kSkip) continue;
     mode.set(node_call);
     try {

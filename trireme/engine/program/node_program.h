@@ -23,6 +23,7 @@ struct Slots {
   std::vector<NormStatistics> statistics;  ///< In node order.
   std::vector<std::uint64_t> sequence;     ///< Torch's count of functions before each node
                                            ///< and after the last.
+  int position = -1;                       ///< Of the node that runs, among the program's.
 };
 
 /// Some nodes of a recording, compiled: arguments laid out, last uses marked, parameters bound.
@@ -52,6 +53,13 @@ class NodeProgram {
   ///
   /// Errors   what an operator throws, as node_failure says it.
   void run(Slots& slots, const graph::BatchSize& size, const NodeStream& stream) const;
+
+  int num_nodes() const { return static_cast<int>(positions_.size()); }
+
+  /// Null for -1.
+  const graph::Node* node_at(int position) const {
+    return position < 0 ? nullptr : &recording_.graph.nodes[positions_[position]];
+  }
 
   /// The node of a run whose forward made the function of a backward with this number; null where
   /// none did.

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <utility>
 #include <vector>
 
 #include "trireme/engine/program/stage_autograd.h"
@@ -27,6 +28,8 @@ struct WeightWork {
   torch::autograd::variable_list gradients;
   std::vector<Function> functions;
   std::vector<Site> sites;
+  /// Of a replayed backward, which has both parts in one: gradients by use site.
+  std::vector<std::pair<int, at::Tensor>> taken;
 };
 
 /// Runs of a backward what leads to `leaves`, the edges of received values, and returns their gradients, undefined

@@ -5,7 +5,18 @@
 
 #include <memory>
 
+#include "trireme/engine/capture/call_listener.h"
+
 namespace trireme::program {
+namespace {
+
+thread_local SiteListener* site_listener = nullptr;
+
+}  // namespace
+
+SiteListening::SiteListening(SiteListener& listener) { site_listener = &listener; }
+
+SiteListening::~SiteListening() { site_listener = nullptr; }
 
 at::Tensor make_stand_in(const at::Tensor& tensor, const NodePtr& node) {
   at::Tensor stand_in = tensor.detach();
@@ -15,7 +26,11 @@ at::Tensor make_stand_in(const at::Tensor& tensor, const NodePtr& node) {
 }
 
 torch::autograd::variable_list SiteNode::apply(torch::autograd::variable_list&& gradients) {
-  if (gradients[0].defined()) sink_.accept(site_, gradients[0]);
+  if (!gradients[0].defined()) return {};
+  // What the sink does with it is not of the backward.
+  const capture::ListeningPause pause;
+  if (site_listener != nullptr) site_listener->leaving(site_, gradients[0]);
+  sink_.accept(site_, gradients[0]);
   return {};
 }
 
@@ -25,7 +40,7 @@ torch::autograd::variable_list CaptureNode::apply(torch::autograd::variable_list
 }
 
 SiteTable::SiteTable(const record::Recording& recording, GradientSink& sink)
-    : recording_(recording), sites_(graph::use_sites(recording.graph)) {
+    : recording_(recording), sink_(sink), sites_(graph::use_sites(recording.graph)) {
   for (std::size_t i = 0; i < sites_.size(); ++i) {
     const graph::ValueId value = recording.graph.parameters[sites_[i].parameter].value;
     const NodePtr node = make_node<SiteNode>(sink, static_cast<int>(i));

@@ -44,6 +44,22 @@ class GradientSink {
   virtual void accept(int site, const at::Tensor& gradient) = 0;
 };
 
+/// Told of gradients that leave at use sites in backwards of this thread, before the sink takes them.
+class SiteListener {
+ public:
+  virtual ~SiteListener() = default;
+  virtual void leaving(int site, const at::Tensor& gradient) = 0;
+};
+
+/// While it lives, `listener` is told. One at a time per thread.
+class SiteListening {
+ public:
+  explicit SiteListening(SiteListener& listener);
+  ~SiteListening();
+  SiteListening(const SiteListening&) = delete;
+  SiteListening& operator=(const SiteListening&) = delete;
+};
+
 /// A tensor that stands for `tensor` in a stage: same memory, its gradient goes to `node` alone.
 at::Tensor make_stand_in(const at::Tensor& tensor, const NodePtr& node);
 
@@ -94,8 +110,12 @@ class SiteTable {
 
   ParameterBinding binding() const;
 
+  /// As a SiteNode does it.
+  void accept(int site, const at::Tensor& gradient) const { sink_.accept(site, gradient); }
+
  private:
   const record::Recording& recording_;
+  GradientSink& sink_;
   std::vector<graph::UseSite> sites_;
   std::vector<at::Tensor> stand_ins_;  ///< By position in sites_.
   std::map<std::pair<graph::ValueId, graph::NodeId>, std::size_t> site_of_;

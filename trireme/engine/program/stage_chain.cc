@@ -19,10 +19,10 @@ void run_within(const StageChain::Around& around, int stage, const std::function
 }  // namespace
 
 StageChain::StageChain(const record::Recording& recording, const layout::Plan& plan,
-                       const SiteTable& sites, std::filesystem::path scratch)
-    : graph_(recording.graph), scratch_(std::move(scratch)) {
+                       const SiteTable& sites, Options options)
+    : graph_(recording.graph), scratch_(std::move(options.scratch)) {
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    stages_.emplace_back(recording, plan, static_cast<int>(s), sites);
+    stages_.emplace_back(recording, plan, static_cast<int>(s), sites, options.capture);
   }
 }
 

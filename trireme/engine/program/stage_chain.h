@@ -18,10 +18,15 @@ class StageChain {
   /// What runs in place of `run`: it calls it once. For clocks.
   using Around = std::function<void(int stage, const std::function<void()>& run)>;
 
+  struct Options {
+    std::filesystem::path scratch = {};  ///< Folder through which goes what stages that offload
+                                         ///< keep; empty: it stays in memory.
+    Capture capture = Capture::kOn;
+  };
+
   /// recording, plan, sites   outlive this.
-  /// scratch   folder through which goes what stages that offload keep; empty: it stays in memory.
   StageChain(const record::Recording& recording, const layout::Plan& plan, const SiteTable& sites,
-             std::filesystem::path scratch = {});
+             Options options);
 
   /// A microbatch through all stages, each getting copies of what it receives: a run for each.
   std::vector<StageRun> forward(const MicrobatchInput& input, const Around& around = {});

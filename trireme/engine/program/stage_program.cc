@@ -14,6 +14,8 @@
 namespace trireme::program {
 namespace {
 
+constexpr const char* kTwoParts = "its backward runs in two parts";
+
 bool contains(const std::vector<int>& items, int item) {
   return std::find(items.begin(), items.end(), item) != items.end();
 }
@@ -21,10 +23,11 @@ bool contains(const std::vector<int>& items, int item) {
 }  // namespace
 
 StageProgram::StageProgram(const record::Recording& recording, const layout::Plan& plan, int stage,
-                           const SiteTable& sites)
+                           const SiteTable& sites, Capture capture)
     : recording_(recording),
       recomputes_(plan.stages[stage].recompute),
-      offloads_(plan.stages[stage].offload) {
+      offloads_(plan.stages[stage].offload),
+      sites_(sites) {
   const graph::Graph& graph = recording.graph;
   const std::vector<layout::Crossing> all = layout::crossings(graph, plan);
   for (const layout::Crossing& crossing : all) {
@@ -45,6 +48,13 @@ StageProgram::StageProgram(const record::Recording& recording, const layout::Pla
   for (const graph::Input& input : graph.inputs) {
     if (nodes_->slot_of(input.value)) fields_.push_back(input.name);
   }
+  if (capture == Capture::kOff || graph.mode != graph::Mode::kTrain || offloads_) return;
+  std::vector<graph::ValueId> leaves;
+  for (const layout::Crossing& crossing : receives_) {
+    if (crossing.has_gradient) leaves.push_back(crossing.value);
+  }
+  std::ranges::sort(leaves);
+  captures_ = std::make_unique<StageCaptures>(recording, *nodes_, std::move(leaves));
 }
 
 at::Tensor output_of(const graph::Graph& graph, const graph::Output& output, const Batch& batch,
@@ -59,31 +69,80 @@ bool StageProgram::seeds_loss(int loss) const { return contains(losses_.seeded, 
 StageRun StageProgram::forward(const MicrobatchInput& input, ValueMap received) const {
   StageRun run{.slots = nodes_->make_slots(), .size = input.size, .leaves = {}};
   put_inputs(recording_.graph, *nodes_, input.batch, run.slots);
+  put_received(run, std::move(received));
+  if (captures_ && replay_forward(run, input)) return run;
   const bool trains = recording_.graph.mode == graph::Mode::kTrain;
-  for (const layout::Crossing& crossing : receives_) {
-    const auto found = received.find(crossing.value);
-    TRIREME_CHECK(found != received.end() && found->second.defined(),
-                  "value " + std::to_string(crossing.value) + " was not received");
-    at::Tensor tensor = std::move(found->second);
-    if (crossing.has_gradient && trains) {
-      auto node = make_node<CaptureNode>();
-      tensor = make_stand_in(tensor, node);
-      run.roots[crossing.value] = {node, 0};
-      run.leaves[crossing.value] = std::move(node);
-    }
-    run.slots.tensors[*nodes_->slot_of(crossing.value)] = std::move(tensor);
-  }
+  if (trains) make_leaves(run);
   if (trains && offloads_ && !recomputes_)
     run.saved = std::make_unique<SavedTensors>(model_storages());
   {
     const CollectSaved collect(run.saved.get());
-    nodes_->run(run.slots, input.size, input.stream);
+    const auto run_nodes = [&] { nodes_->run(run.slots, input.size, input.stream); };
+    if (run.turn) {
+      run.turn->forward(run.slots, run_nodes, [&] { return values_of_ends(run); });
+    } else {
+      run_nodes();
+    }
   }
   for (const graph::ValueId end : ends_) {
     const at::Tensor value = this->value(run, end);
     if (value.requires_grad()) run.roots[end] = torch::autograd::impl::gradient_edge(value);
   }
   return run;
+}
+
+void StageProgram::put_received(StageRun& run, ValueMap received) const {
+  for (const layout::Crossing& crossing : receives_) {
+    const auto found = received.find(crossing.value);
+    TRIREME_CHECK(found != received.end() && found->second.defined(),
+                  "value " + std::to_string(crossing.value) + " was not received");
+    run.slots.tensors[*nodes_->slot_of(crossing.value)] = std::move(found->second);
+  }
+}
+
+/// Where the backward ends at what was received.
+void StageProgram::make_leaves(StageRun& run) const {
+  for (const layout::Crossing& crossing : receives_) {
+    if (!crossing.has_gradient) continue;
+    at::Tensor& tensor = run.slots.tensors[*nodes_->slot_of(crossing.value)];
+    auto node = make_node<CaptureNode>();
+    tensor = make_stand_in(tensor, node);
+    run.roots[crossing.value] = {node, 0};
+    run.leaves[crossing.value] = std::move(node);
+  }
+}
+
+/// Where the capture is trusted; else gives the run a turn where the capture wants one.
+bool StageProgram::replay_forward(StageRun& run, const MicrobatchInput& input) const {
+  CaptureInput given{.tensors = {}, .stream = input.stream};
+  for (const graph::ValueId value : nodes_->external_values()) {
+    given.tensors.push_back(run.slots.tensors[*nodes_->slot_of(value)]);
+  }
+  auto stage = captures_->find(input.size, given);
+  if (!stage) return false;
+  if (stage->state != CapturedStage::State::kTrusted) {
+    run.turn = captures_->begin(std::move(stage), given);
+    return false;
+  }
+  if (!stage->replayer->takes(capture::Phase::kForward, given.tensors)) return false;
+  run.slots.tensors.assign(run.slots.tensors.size(), {});
+  run.captured = std::make_unique<CapturedRun>(CapturedRun{.stage = std::move(stage), .run = {}});
+  const std::vector<at::Tensor> values =
+      captures_->forward(*run.captured, std::move(given), input.size);
+  for (std::size_t i = 0; i < ends_.size(); ++i) {
+    run.slots.tensors[*nodes_->slot_of(ends_[i])] = values[i];
+  }
+  return true;
+}
+
+std::vector<at::Tensor> StageProgram::values_of_ends(const StageRun& run) const {
+  std::vector<at::Tensor> values;
+  for (const graph::ValueId end : ends_) values.push_back(value(run, end));
+  return values;
+}
+
+CaptureReport StageProgram::capture_report() const {
+  return captures_ ? captures_->report() : CaptureReport();
 }
 
 /// Of what lies in memory whether a microbatch needs it or not.
@@ -109,18 +168,23 @@ at::Tensor StageProgram::value(const StageRun& run, graph::ValueId value) const 
 }
 
 void StageProgram::fail(const StageRun& run, const FailedFunction& failed) const {
-  const graph::Node* node = nodes_->node_of(run.slots, failed.sequence());
+  fail_at(nodes_->node_of(run.slots, failed.sequence()), failed.name(), run.size, failed.cause());
+}
+
+void StageProgram::fail_at(const graph::Node* node, const std::string& name,
+                           const graph::BatchSize& size,
+                           const std::exception_ptr& thrown) const {
   try {
-    std::rethrow_exception(failed.cause());
+    std::rethrow_exception(thrown);
   } catch (const std::exception& cause) {
-    const std::string function = "the backward (" + failed.name() + ") of";
+    const std::string function = "the backward (" + name + ") of";
     if (node != nullptr) {
-      throw node_failure(function, graph::at_lengths(recording_.graph, run.size), *node,
-                         run.size.samples, cause);
+      throw node_failure(function, graph::at_lengths(recording_.graph, size), *node, size.samples,
+                         cause);
     }
     const Error error = error_of(cause);
     if (dynamic_cast<const Error*>(&cause) != nullptr) throw error;
-    throw Error(error.kind(), "the backward (" + failed.name() + ") failed: " + error.message());
+    throw Error(error.kind(), "the backward (" + name + ") failed: " + error.message());
   }
 }
 
@@ -130,6 +194,7 @@ StageProgram::Start StageProgram::start_of(const StageRun& run, const ValueMap& 
     if (!gradient.defined()) continue;
     const auto root = run.roots.find(value);
     if (root == run.roots.end()) continue;
+    start.values.push_back(value);
     start.roots.push_back(root->second);
     start.gradients.push_back(gradient);
   }
@@ -137,7 +202,19 @@ StageProgram::Start StageProgram::start_of(const StageRun& run, const ValueMap& 
 }
 
 ValueMap StageProgram::backward(StageRun run, const ValueMap& seeds) const {
+  if (run.captured) {
+    const std::unique_ptr<CapturedRun> captured = std::move(run.captured);
+    return replay_backward(std::move(*captured), seeds, run,
+                           [&](int site, const at::Tensor& gradient) { sites_.accept(site, gradient); });
+  }
   const Start start = start_of(run, seeds);
+  if (!run.turn) return run_usual_backward(run, start);
+  CaptureTurn::Start known{.roots = {}, .seeds = start.values, .gradients = start.gradients};
+  for (const auto& [value, edge] : run.roots) known.roots.push_back(value);
+  return run.turn->backward(known, run.slots, [&] { return run_usual_backward(run, start); });
+}
+
+ValueMap StageProgram::run_usual_backward(StageRun& run, const Start& start) const {
   run.roots.clear();
   run.slots.tensors.clear();
   try {
@@ -153,7 +230,23 @@ ValueMap StageProgram::backward(StageRun run, const ValueMap& seeds) const {
   return result;
 }
 
+ValueMap StageProgram::replay_backward(CapturedRun captured, const ValueMap& seeds, StageRun& run,
+                                       const capture::Replayer::Sites& sites) const {
+  run.slots.tensors.clear();
+  const auto stage = captured.stage;
+  try {
+    return captures_->backward(std::move(captured), seeds, sites);
+  } catch (const capture::FailedCall& failed) {
+    if (failed.origin < 0) fail_at(nullptr, "the engine", run.size, failed.cause);
+    const CapturedStage::Function& function = stage->functions[failed.origin];
+    fail_at(function.node, function.name, run.size, failed.cause);
+  }
+}
+
 ValueMap StageProgram::backward_inputs(StageRun& run, const ValueMap& seeds) const {
+  if (run.captured) return replay_inputs(run, seeds);
+  if (run.turn) run.turn->refuse(kTwoParts);
+  run.turn.reset();
   const Start start = start_of(run, seeds);
   run.roots.clear();
   run.slots.tensors.clear();
@@ -175,7 +268,17 @@ ValueMap StageProgram::backward_inputs(StageRun& run, const ValueMap& seeds) con
   return result;
 }
 
+/// A replay has both parts in one: gradients of parameters wait for the second. Later microbatches are not replayed.
+ValueMap StageProgram::replay_inputs(StageRun& run, const ValueMap& seeds) const {
+  const std::unique_ptr<CapturedRun> captured = std::move(run.captured);
+  captured->stage->refuse(kTwoParts);
+  return replay_backward(std::move(*captured), seeds, run, [&](int site, const at::Tensor& gradient) {
+    run.weight_work.taken.emplace_back(site, gradient.clone());
+  });
+}
+
 void StageProgram::backward_weights(StageRun run) const {
+  for (const auto& [site, gradient] : run.weight_work.taken) sites_.accept(site, gradient);
   try {
     run_weight_backward(std::move(run.weight_work));
   } catch (const FailedFunction& failed) {

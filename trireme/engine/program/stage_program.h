@@ -15,14 +15,12 @@
 #include "trireme/engine/program/saved_tensors.h"
 #include "trireme/engine/program/split_backward.h"
 #include "trireme/engine/program/stage_autograd.h"
+#include "trireme/engine/program/stage_captures.h"
 #include "trireme/engine/record/recording.h"
 #include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/layout/plan.h"
 
 namespace trireme::program {
-
-/// Values by id: what goes from one stage to another.
-using ValueMap = std::map<graph::ValueId, at::Tensor>;
 
 /// One microbatch in one stage, between its forward and its backward.
 struct StageRun {
@@ -34,6 +32,8 @@ struct StageRun {
   std::map<graph::ValueId, torch::autograd::Edge> roots;
   std::unique_ptr<SavedTensors> saved;  ///< Of a stage that offloads.
   WeightWork weight_work;               ///< Between the two parts of a backward.
+  std::unique_ptr<CapturedRun> captured;  ///< Of a forward that was replayed without autograd.
+  std::unique_ptr<CaptureTurn> turn;      ///< Of one that serves the capture.
 };
 
 /// What a microbatch brings to a forward.
@@ -49,8 +49,9 @@ struct MicrobatchInput {
 class StageProgram {
  public:
   /// recording, sites   must outlive the program.
+  /// sites also outlives runs.
   StageProgram(const record::Recording& recording, const layout::Plan& plan, int stage,
-               const SiteTable& sites);
+               const SiteTable& sites, Capture capture = Capture::kOn);
 
   /// Values to be received before a forward, and sent after it (to Crossing::stages[1...]).
   const std::vector<layout::Crossing>& receives() const { return receives_; }
@@ -99,6 +100,9 @@ class StageProgram {
   ValueMap backward_inputs(StageRun& run, const ValueMap& seeds) const;
   void backward_weights(StageRun run) const;
 
+  /// What became of its capture: microbatches that are replayed without autograd.
+  CaptureReport capture_report() const;
+
   /// The stage starts the backward of this loss: it makes it or is the last to use it.
   bool seeds_loss(int loss) const;
 
@@ -106,11 +110,22 @@ class StageProgram {
   std::set<const void*> model_storages() const;
   /// Where a backward starts, and with which gradients.
   struct Start {
+    std::vector<graph::ValueId> values;
     torch::autograd::edge_list roots;
     torch::autograd::variable_list gradients;
   };
   Start start_of(const StageRun& run, const ValueMap& seeds) const;
+  void put_received(StageRun& run, ValueMap received) const;
+  void make_leaves(StageRun& run) const;
+  bool replay_forward(StageRun& run, const MicrobatchInput& input) const;
+  ValueMap replay_backward(CapturedRun captured, const ValueMap& seeds, StageRun& run,
+                           const capture::Replayer::Sites& sites) const;
+  ValueMap replay_inputs(StageRun& run, const ValueMap& seeds) const;
+  ValueMap run_usual_backward(StageRun& run, const Start& start) const;
+  std::vector<at::Tensor> values_of_ends(const StageRun& run) const;
   [[noreturn]] void fail(const StageRun& run, const FailedFunction& failed) const;
+  [[noreturn]] void fail_at(const graph::Node* node, const std::string& name,
+                            const graph::BatchSize& size, const std::exception_ptr& thrown) const;
 
   const record::Recording& recording_;
   std::vector<layout::Crossing> receives_;
@@ -122,6 +137,8 @@ class StageProgram {
   bool offloads_;
   std::vector<graph::ValueId> ends_;  ///< That it makes, and a backward may begin at.
   std::unique_ptr<NodeProgram> nodes_;
+  const SiteTable& sites_;
+  std::unique_ptr<StageCaptures> captures_;  ///< Null where the stage is not to be captured.
 };
 
 /// An output of a microbatch: dense, in memory of its own.

@@ -24,7 +24,15 @@ SerialExecutor::SerialExecutor(const record::Recording& recording, const layout:
       sites_(recording, sink_),
       weights_(recording),
       commits_(recording, plan.batch.microbatch),
-      stages_(recording, plan_, sites_, options.scratch) {}
+      stages_(recording, plan_, sites_, {.scratch = options.scratch, .capture = options.capture}) {}
+
+std::vector<program::CaptureReport> SerialExecutor::capture_reports() const {
+  std::vector<program::CaptureReport> reports;
+  for (const program::StageProgram& stage : stages_.stages()) {
+    reports.push_back(stage.capture_report());
+  }
+  return reports;
+}
 
 graph::BatchSize SerialExecutor::size_of(const Batch& batch) const {
   return {plan_.batch.microbatch, program::shorter_of(recording_.graph, batch)};

@@ -24,6 +24,7 @@ struct SerialOptions {
   std::filesystem::path scratch = {};  ///< As of program::StageChain.
   /// Whether a loss has gradients in a step; empty: all have.
   std::function<bool(std::int64_t step, const std::string& loss)> counts = {};
+  program::Capture capture = program::Capture::kOn;  ///< Decides speed only.
 };
 
 /// The reference for every layout: runs all stages of a plan in one process, one microbatch after
@@ -52,6 +53,9 @@ class SerialExecutor {
   /// may_commit     asked when the gradients are there; where it says no, buffers stay as they were.
   StepLosses run_step(std::int64_t step, const std::vector<Batch>& microbatches,
                       double loss_scale = 1, const MayCommit& may_commit = {});
+
+  /// Of the stages: what became of their captures.
+  std::vector<program::CaptureReport> capture_reports() const;
 
   parameters::LaneAccumulator& gradients() { return accumulator_; }
   const parameters::LaneAccumulator& gradients() const { return accumulator_; }

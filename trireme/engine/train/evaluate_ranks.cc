@@ -91,7 +91,7 @@ class Evaluation : public pipeline::Operations {
         group_(collectives::make_world_group(world, "evaluation")),
         sites_(recording, sink_),
         stages_(recording, plan_, session.stages(), sites_,
-                pipeline::StageWorker::Purpose::kEvaluate),
+                {.purpose = pipeline::StageWorker::Purpose::kEvaluate}),
         workers_(stages_.workers()),
         weights_(recording, weighed_here(recording.graph, stages_)),
         reader_(workload.evaluation, workload.model, session.options().reader_threads),

@@ -35,8 +35,6 @@ using reference::Rounding;
 using reference::rounding_of;
 using reference::same_bits;
 
-constexpr std::int64_t kFewestMicrobatches = 2;
-
 /// What a step leaves behind.
 struct Outcome {
   StepLosses losses;
@@ -69,7 +67,7 @@ class SmallStep {
     const std::int64_t size = alone > 0 ? alone : std::min(plan.batch.microbatch, largest);
     // One at each length that samples are padded to.
     const std::int64_t num =
-        std::max(kFewestMicrobatches, std::ssize(recorded.graph.shorter) + std::int64_t{1});
+        std::max(options.num_microbatches, std::ssize(recorded.graph.shorter) + std::int64_t{1});
     plan_.batch = {.global_batch = num * size, .microbatch = size, .lanes = 1};
     plan_.prediction.reset();
     layout::set_replicas(plan_, 1);
@@ -128,7 +126,7 @@ class SmallStep {
         continue;
       }
       const auto seed = static_cast<std::uint64_t>(step) + seed_;
-      result.push_back(padded[m].make(plan_.batch.microbatch, seed));
+      result.push_back(padded[m % std::ssize(padded)].make(plan_.batch.microbatch, seed));
       set_step_scalars(result.back(), workload_.model, step);
     }
     return result;

@@ -14,6 +14,7 @@ namespace trireme::train {
 
 struct FirstStepOptions {
   std::uint64_t seed = 0;
+  std::int64_t num_microbatches = 2;
   std::int64_t available_bytes = memory::available_bytes();
   std::filesystem::path scratch =
       {};  ///< Folder of what stages that offload keep; empty: in memory.
@@ -25,7 +26,7 @@ struct FirstStepOptions {
 /// or a cut has lost ends the run here, and not in weights that are wrong in silence.
 ///
 /// Bit by bit; where autograd adds in another order (rounding.h), to rounding, and the stages then
-/// have to give the bits of the uncut graph. The step is two microbatches of four samples, or of
+/// have to give the bits of the uncut graph. The step is `num_microbatches` of four samples, or of
 /// the microbatch size where that is less or the only one the recording holds for.
 ///
 /// recorded   of the workload's model, without copies. Afterwards the model is as it was, its

@@ -125,8 +125,8 @@ RankSession::RankSession(const collectives::World& world, const Workload& worklo
             options_of_sums(options, plan_, program_, groups_)),
       sink_(std::make_unique<Sink>(sums_)),
       sites_(recording_, *sink_),
-      held_(recording_, plan_, stages_, sites_, pipeline::StageWorker::Purpose::kTrain,
-            offload_folder(options)),
+      held_(recording_, plan_, stages_, sites_,
+            {.scratch = offload_folder(options), .capture = capture_of(options)}),
       batches_(reader_, recording_, held_, plan_, replica_) {
   release_frozen(recording_, plan_, stages_);
   fill_parameters(workload_.model);
@@ -175,6 +175,7 @@ StepReport RankSession::report() {
                     .gradient_norm = operations_->gradient_norm(),
                     .loss_scale = operations_->scale_of_step(),
                     .is_skipped = operations_->is_skipped()};
+  for (const std::string& line : held_.take_refusals()) world_.watch.logger.debug(line);
   report.data_wait_seconds = batches_.take_waited_seconds();
   report.compute_seconds = runner_->compute_seconds();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();

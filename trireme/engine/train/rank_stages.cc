@@ -7,10 +7,9 @@ namespace trireme::train {
 
 RankStages::RankStages(const record::Recording& recording, const layout::Plan& plan,
                        const std::vector<int>& stages, const program::SiteTable& sites,
-                       pipeline::StageWorker::Purpose purpose,
-                       const std::filesystem::path& scratch) {
+                       const Options& options) {
   for (const int stage : stages) {
-    held_[stage] = std::make_unique<Held>(recording, plan, stage, sites, purpose, scratch);
+    held_[stage] = std::make_unique<Held>(recording, plan, stage, sites, options);
     const program::StageProgram& program = held_[stage]->program;
     for (const int loss : program.losses()) makers_[loss] = held_[stage].get();
     losses_.insert(program.losses().begin(), program.losses().end());
@@ -30,6 +29,17 @@ std::map<int, pipeline::StageWorker*> RankStages::workers() const {
 
 double RankStages::loss_sum(int microbatch, int loss) const {
   return makers_.at(loss)->worker.loss_sums()[microbatch][loss];
+}
+
+std::vector<std::string> RankStages::take_refusals() {
+  std::vector<std::string> fresh;
+  for (const auto& [stage, held] : held_) {
+    for (const std::string& reason : held->program.capture_report().refusals) {
+      const std::string line = "stage " + std::to_string(stage) + " is not captured: " + reason;
+      if (told_.insert(line).second) fresh.push_back(line);
+    }
+  }
+  return fresh;
 }
 
 Statistics RankStages::take_statistics() {

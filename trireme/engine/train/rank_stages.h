@@ -20,10 +20,14 @@ class RankStages {
  public:
   /// recording, sites   outlive this.
   /// stages             of the plan, ascending, at least one.
-  /// scratch            as for StageWorker.
+  struct Options {
+    pipeline::StageWorker::Purpose purpose = pipeline::StageWorker::Purpose::kTrain;
+    std::filesystem::path scratch = {};  ///< As for StageWorker.
+    program::Capture capture = program::Capture::kOn;
+  };
   RankStages(const record::Recording& recording, const layout::Plan& plan,
              const std::vector<int>& stages, const program::SiteTable& sites,
-             pipeline::StageWorker::Purpose purpose, const std::filesystem::path& scratch = {});
+             const Options& options);
 
   /// By index in the plan.
   const program::StageProgram& program(int stage) const { return held_.at(stage)->program; }
@@ -45,12 +49,15 @@ class RankStages {
   /// Statistics of batch norms, [microbatch], in node order.
   Statistics take_statistics();
 
+  /// Why stages are run by torch's engine though they are to be captured, a line each; none twice.
+  std::vector<std::string> take_refusals();
+
  private:
   struct Held {
     Held(const record::Recording& recording, const layout::Plan& plan, int stage,
-         const program::SiteTable& sites, pipeline::StageWorker::Purpose purpose,
-         const std::filesystem::path& scratch)
-        : program(recording, plan, stage, sites), worker(recording, program, purpose, scratch) {}
+         const program::SiteTable& sites, const Options& options)
+        : program(recording, plan, stage, sites, options.capture),
+          worker(recording, program, options.purpose, options.scratch) {}
     program::StageProgram program;
     pipeline::StageWorker worker;
   };
@@ -60,6 +67,7 @@ class RankStages {
   std::set<int> losses_, weighed_;
   std::vector<std::string> fields_;
   int num_readers_ = 0;
+  std::set<std::string> told_;  ///< Refusals that were taken.
 };
 
 }  // namespace trireme::train

@@ -59,7 +59,8 @@ SerialSession::SerialSession(const Workload& workload, const record::Recording& 
              recording_.tensors, {.fill = workload.model.fill}),
       executor_(recording_, plan_, store_, options.seed,
                 {.gradient_dtype = checked_gradient_dtype(options),
-                 .counts = counting_losses(options.optimizer)}),
+                 .counts = counting_losses(options.optimizer),
+                 .capture = capture_of(options)}),
       optimizer_(make_optimizer(options.optimizer)),
       loss_scale_(options.loss_scale) {
   fill_parameters(workload_.model);

@@ -237,6 +237,10 @@ std::map<std::string, std::string> facts_of(const TrainingOptions& options) {
   return facts;
 }
 
+program::Capture capture_of(const TrainingOptions& options) {
+  return options.capture ? program::Capture::kOn : program::Capture::kOff;
+}
+
 std::filesystem::path offload_folder(const TrainingOptions& options) {
   return options.offload_folder.empty() ? std::filesystem::temp_directory_path()
                                         : options.offload_folder;

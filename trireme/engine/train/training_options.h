@@ -9,6 +9,7 @@
 
 #include "trireme/data/order.h"
 #include "trireme/engine/parameters/optimizers/optimizer.h"
+#include "trireme/engine/program/stage_captures.h"
 #include "trireme/session.h"
 
 namespace trireme::train {
@@ -47,6 +48,9 @@ bool needs_norm(const TrainingOptions& options);
 
 /// What changes results, by name.
 std::map<std::string, std::string> facts_of(const TrainingOptions& options);
+
+/// Of stages that are trained.
+program::Capture capture_of(const TrainingOptions& options);
 
 /// The folder for what stages that offload keep: the options' own, or the system's for temporary files.
 std::filesystem::path offload_folder(const TrainingOptions& options);

@@ -1,0 +1,56 @@
+#include "trireme/engine/capture/memory_layout.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace trireme::capture {
+namespace {
+
+bool overlap_in_time(const Block& a, const Block& b) {
+  return a.first <= b.last && b.first <= a.last;
+}
+
+// Forward 0 1 2 | backward 3 4 5:
+//
+//   a  xx....    b  ..xx..    c  ....xx    d  ...x..
+//
+// b is kept; a comes before it and fits there; c comes after it and does, too; d needs memory of the backward.
+TEST(MemoryLayout, WhatIsKeptServesBeforeAndAfter) {
+  const MemoryLayout layout = lay_out({{64, 0, 1}, {64, 2, 3}, {64, 4, 5}, {64, 3, 3}}, 3);
+  EXPECT_EQ(layout.kept_bytes, 64U);
+  EXPECT_EQ(layout.offsets, (std::vector<std::size_t>{0, 0, 0, 64}));
+  EXPECT_EQ(layout.phase_bytes[0], 0U);
+  EXPECT_EQ(layout.phase_bytes[1], 64U);
+}
+
+TEST(MemoryLayout, BlocksThatLiveAtOnceLieApart) {
+  for (int seed = 0; seed < 50; ++seed) {
+    std::mt19937 random(static_cast<unsigned>(seed));
+    constexpr int kSteps = 40, kForward = 20;
+    std::vector<Block> blocks;
+    for (int i = 0; i < 60; ++i) {
+      const int first = static_cast<int>(random() % kSteps);
+      const int last = first + static_cast<int>(random() % static_cast<unsigned>(kSteps - first));
+      blocks.push_back({random() % 500, first, last});
+    }
+    const MemoryLayout layout = lay_out(blocks, kForward);
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const std::size_t begin = layout.offsets[i], end = begin + blocks[i].bytes;
+      EXPECT_EQ(begin % 64, 0U);
+      const bool is_kept = begin < layout.kept_bytes;
+      const int phase = blocks[i].first < kForward ? 0 : 1;
+      EXPECT_LE(end, layout.kept_bytes + (is_kept ? 0 : layout.phase_bytes[phase])) << seed;
+      const bool is_of_both = phase == 0 && blocks[i].last >= kForward;
+      EXPECT_TRUE(!is_of_both || is_kept || blocks[i].bytes == 0);
+      for (std::size_t j = 0; j < i; ++j) {
+        if (!overlap_in_time(blocks[i], blocks[j])) continue;
+        EXPECT_TRUE(end <= layout.offsets[j] || layout.offsets[j] + blocks[j].bytes <= begin)
+            << "seed " << seed << ", blocks " << i << " and " << j;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trireme::capture

@@ -1,0 +1,64 @@
+// First fit by time: blocks that live from forward to backward are stacked at the bottom, since all of them are wanted
+// at once between the two; then each other block, as it comes up, goes into the lowest gap between those that live while
+// it does. So what is kept serves the forward before it is written and the backward after its last use.
+
+#include "trireme/engine/capture/memory_layout.h"
+
+#include <algorithm>
+
+namespace trireme::capture {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+
+std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+struct Taken {
+  std::size_t begin, end;
+};
+
+/// The lowest place for `bytes` between `taken`, which is not across `edge`.
+std::size_t lowest_gap(std::vector<Taken>& taken, std::size_t bytes, std::size_t edge) {
+  taken.push_back({edge, edge});
+  std::sort(taken.begin(), taken.end(),
+            [](const Taken& a, const Taken& b) { return a.begin < b.begin; });
+  std::size_t at = 0;
+  for (const Taken& one : taken) {
+    if (at + bytes <= one.begin) return at;
+    at = std::max(at, one.end);
+  }
+  return at;
+}
+
+}  // namespace
+
+MemoryLayout lay_out(const std::vector<Block>& blocks, int num_forward) {
+  MemoryLayout layout;
+  layout.offsets.resize(blocks.size());
+  std::vector<std::size_t> placed, others;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (blocks[i].first >= num_forward || blocks[i].last < num_forward) {
+      others.push_back(i);
+      continue;
+    }
+    layout.offsets[i] = layout.kept_bytes;
+    layout.kept_bytes += aligned(blocks[i].bytes);
+    placed.push_back(i);
+  }
+  for (const std::size_t i : others) {
+    const Block& block = blocks[i];
+    std::vector<Taken> taken;
+    for (const std::size_t j : placed) {
+      if (blocks[j].first > block.last || blocks[j].last < block.first) continue;
+      taken.push_back({layout.offsets[j], layout.offsets[j] + aligned(blocks[j].bytes)});
+    }
+    layout.offsets[i] = lowest_gap(taken, aligned(block.bytes), layout.kept_bytes);
+    const std::size_t end = layout.offsets[i] + aligned(block.bytes);
+    std::size_t& most = layout.phase_bytes[block.first < num_forward ? 0 : 1];
+    if (end > layout.kept_bytes) most = std::max(most, end - layout.kept_bytes);
+    placed.push_back(i);
+  }
+  return layout;
+}
+
+}  // namespace trireme::capture

@@ -1,0 +1,257 @@
+#include "trireme/engine/capture/replayer.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <cstring>
+#include <utility>
+
+#include "trireme/engine/capture/operator_forms.h"
+#include "trireme/engine/capture/views.h"
+#include "trireme/error.h"
+
+namespace trireme::capture {
+namespace {
+
+using Origin = Buffer::Origin;
+
+c10::Storage allocated(std::size_t bytes) {
+  c10::Allocator* allocator = c10::GetCPUAllocator();
+  return {c10::Storage::use_byte_size_t(), bytes, allocator->allocate(bytes), allocator,
+          /*resizable=*/true};
+}
+
+template <typename Action>
+void for_results(const std::vector<c10::IValue>& results, const Action& action) {
+  std::size_t next = 0;
+  for (const c10::IValue& result : results) {
+    if (result.isTensor()) {
+      action(result.toTensor(), next++);
+    } else {
+      for (const c10::IValue& item : result.toListRef()) action(item.toTensor(), next++);
+    }
+  }
+}
+
+}  // namespace
+
+Replayer::Replayer(Tape tape)
+    : tape_(std::move(tape)), num_forward_(static_cast<int>(tape_.num_forward)) {
+  std::vector<bool> is_room;
+  for (Step& step : tape_.steps) is_room.push_back(write_in_place(step, tape_.buffers));
+  lay_out_memory();
+  for (std::size_t i = 0; i < tape_.steps.size(); ++i) {
+    if (!is_room[i]) add_part(tape_.steps[i], static_cast<int>(i));
+  }
+  tape_.steps.clear();
+  releases_.clear();
+}
+
+void Replayer::lay_out_memory() {
+  std::vector<Block> blocks;
+  std::vector<int> block_buffers;
+  owned_index_.assign(tape_.buffers.size(), -1);
+  releases_.resize(tape_.steps.size());
+  for (std::size_t b = 0; b < tape_.buffers.size(); ++b) {
+    const Buffer& buffer = tape_.buffers[b];
+    const int index = static_cast<int>(b);
+    if (buffer.origin == Origin::kInput) {
+      memory_[0].inputs.push_back(index);
+      if (buffer.last_use >= num_forward_) memory_[1].inputs.push_back(index);
+    }
+    if (buffer.origin != Origin::kMade) continue;
+    made_bytes_ += buffer.bytes;
+    if (buffer.is_written && !buffer.is_output) {
+      blocks.push_back({buffer.bytes, buffer.made_by, buffer.last_use});
+      block_buffers.push_back(index);
+      continue;
+    }
+    owned_index_[b] = num_owned_++;
+    const int first = phase_of(buffer.made_by), last = phase_of(buffer.last_use);
+    if (!buffer.is_output) releases_[buffer.last_use].push_back(owned_index_[b]);
+    if (buffer.is_written) memory_[first].outputs.push_back(index);
+    if (first != last) memory_[1].owned.push_back(index);
+    if (buffer.is_output && first == last) memory_[first].ends.push_back(owned_index_[b]);
+  }
+  const MemoryLayout layout = lay_out(blocks, num_forward_);
+  kept_bytes_ = layout.kept_bytes;
+  for (const int phase : {0, 1}) memory_[phase].bytes = layout.phase_bytes[phase];
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const c10::Storage& storage = tape_.buffers[block_buffers[i]].storage;
+    for (int phase = phase_of(blocks[i].first); phase <= phase_of(blocks[i].last); ++phase) {
+      const bool is_kept = layout.offsets[i] < kept_bytes_;
+      auto& places = is_kept ? memory_[phase].kept : memory_[phase].own;
+      places.push_back({storage, layout.offsets[i] - (is_kept ? 0 : kept_bytes_)});
+    }
+  }
+}
+
+void Replayer::add_part(Step& step, int index) {
+  std::vector<Part>& parts = parts_[phase_of(index)];
+  if (!step.op) {
+    parts.push_back({.site = step.site, .gradient = step.gradient});
+    return;
+  }
+  calls_.push_back({.op = *step.op,
+                    .arguments = std::move(step.arguments),
+                    .results = std::move(step.results),
+                    .releases = std::move(releases_[index]),
+                    .grad_mode = step.grad_mode,
+                    .origin = step.origin});
+  const bool goes_on = !parts.empty() && parts.back().site < 0 &&
+                       parts.back().is_seeded == step.is_seeded &&
+                       (!step.is_seeded || calls_[parts.back().first].origin == step.origin);
+  if (!goes_on) parts.push_back({.first = calls_.size() - 1, .is_seeded = step.is_seeded, .gradient = {}});
+  parts.back().last = calls_.size();
+}
+
+bool Replayer::takes(Phase phase, std::span<const at::Tensor> inputs) const {
+  const std::vector<Port>& known = tape_.inputs[static_cast<int>(phase)];
+  if (inputs.size() != known.size()) return false;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const at::Tensor& view = known[i].view;
+    if (!inputs[i].defined() || inputs[i].layout() != at::kStrided || !inputs[i].is_cpu() ||
+        inputs[i].dtype() != view.dtype() || inputs[i].sizes() != view.sizes() ||
+        inputs[i].strides() != view.strides()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+at::DataPtr Replayer::set_up(Phase phase, ReplayedRun& run, Fresh fresh) {
+  const PhaseMemory& memory = memory_[static_cast<int>(phase)];
+  c10::Allocator* allocator = c10::GetCPUAllocator();
+  at::DataPtr own = allocator->allocate(memory.bytes);
+  if (phase == Phase::kForward) {
+    run.kept = allocator->allocate(kept_bytes_);
+    run.owned.resize(num_owned_);
+  }
+  if (fresh == Fresh::kMarked) {
+    constexpr int kNotANumber = 0xff;
+    if (memory.bytes > 0) std::memset(own.get(), kNotANumber, memory.bytes);
+    if (phase == Phase::kForward && kept_bytes_ > 0) {
+      std::memset(run.kept.get(), kNotANumber, kept_bytes_);
+    }
+  }
+  for (const Placed& one : memory.kept) {
+    place(one.storage, static_cast<std::byte*>(run.kept.get()) + one.offset);
+  }
+  for (const Placed& one : memory.own) {
+    place(one.storage, static_cast<std::byte*>(own.get()) + one.offset);
+  }
+  for (const int b : memory.inputs) {
+    const auto input = static_cast<std::size_t>(tape_.buffers[b].input);
+    if (input < run.inputs.size()) {
+      place(tape_.buffers[b].storage, run.inputs[input].mutable_data_ptr());
+    }
+  }
+  for (const int b : memory.outputs) {
+    c10::Storage& storage = run.owned[owned_index_[b]];
+    storage = allocated(tape_.buffers[b].bytes);
+    place(tape_.buffers[b].storage, storage.mutable_data());
+  }
+  for (const int b : memory.owned) {
+    place(tape_.buffers[b].storage, run.owned[owned_index_[b]].mutable_data());
+  }
+  return own;
+}
+
+void Replayer::call(const Call& call, ReplayedRun& run) {
+  if (at::GradMode::is_enabled() != call.grad_mode) at::GradMode::set_enabled(call.grad_mode);
+  stack_ = call.arguments;
+  call.op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack_);
+  if (!call.results.empty()) {
+    for_results(stack_, [&](const at::Tensor& made, std::size_t index) {
+      const int b = call.results[index];
+      if (b < 0) return;
+      const c10::Storage& storage = made.storage();
+      if (storage.nbytes() < tape_.buffers[b].bytes) {
+        throw Error(ErrorKind::kInvalidArgument,
+                    "gave less than when it was captured: its shape depends on data; switch "
+                    "capture off");
+      }
+      run.owned[owned_index_[b]] = storage;
+      place(tape_.buffers[b].storage, storage.mutable_data());
+    });
+  }
+  stack_.clear();
+  for (const int owned : call.releases) run.owned[owned] = {};
+}
+
+void Replayer::play(const Part& part, ReplayedRun& run) {
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  const c10::impl::ExcludeDispatchKeyGuard plainly(c10::DispatchKey::AutocastCPU);
+  const at::AutoGradMode as_before(at::GradMode::is_enabled());
+  std::size_t i = part.first;
+  try {
+    for (; i < part.last; ++i) call(calls_[i], run);
+  } catch (...) {
+    stack_.clear();
+    throw FailedCall{calls_[i].origin, std::current_exception()};
+  }
+}
+
+std::vector<at::Tensor> Replayer::outputs_of(Phase phase, ReplayedRun& run) const {
+  std::vector<at::Tensor> result;
+  for (const Port& port : tape_.outputs[static_cast<int>(phase)]) {
+    if (port.buffer < 0) {
+      result.emplace_back();
+      continue;
+    }
+    const Buffer& buffer = tape_.buffers[port.buffer];
+    const std::int64_t offset = port.view.storage_offset();
+    if (buffer.origin == Origin::kInput) {
+      const at::Tensor& input = run.inputs[buffer.input];
+      const auto begin = static_cast<std::int64_t>(input.storage_offset() * input.itemsize() / port.view.itemsize());
+      result.push_back(make_view(input.storage(), port.view, begin + offset));
+    } else {
+      const bool is_fixed = buffer.origin == Origin::kFixed;
+      result.push_back(make_view(is_fixed ? buffer.storage : run.owned[owned_index_[port.buffer]],
+                                 port.view, offset));
+    }
+  }
+  for (const int owned : memory_[static_cast<int>(phase)].ends) run.owned[owned] = {};
+  if (phase == Phase::kForward) {
+    for (const Buffer& buffer : tape_.buffers) {
+      if (buffer.origin == Origin::kInput && buffer.last_use < num_forward_ && buffer.input < static_cast<int>(run.inputs.size())) {
+        run.inputs[buffer.input].reset();
+      }
+    }
+  }
+  return result;
+}
+
+std::vector<at::Tensor> Replayer::forward(std::vector<at::Tensor> inputs, ReplayedRun& run,
+                                          const Seeded& seeded, Fresh fresh) {
+  const std::lock_guard lock(mutex_);
+  run.inputs = std::move(inputs);
+  const at::DataPtr own = set_up(Phase::kForward, run, fresh);
+  for (const Part& part : parts_[0]) {
+    if (part.is_seeded) {
+      seeded(calls_[part.first].origin, [&] { play(part, run); });
+    } else {
+      play(part, run);
+    }
+  }
+  return outputs_of(Phase::kForward, run);
+}
+
+std::vector<at::Tensor> Replayer::backward(std::vector<at::Tensor> inputs, ReplayedRun run,
+                                           const Sites& sites, Fresh fresh) {
+  const std::lock_guard lock(mutex_);
+  for (at::Tensor& input : inputs) run.inputs.push_back(std::move(input));
+  const at::DataPtr own = set_up(Phase::kBackward, run, fresh);
+  for (const Part& part : parts_[1]) {
+    if (part.site >= 0) {
+      sites(part.site, part.gradient);
+    } else {
+      play(part, run);
+    }
+  }
+  return outputs_of(Phase::kBackward, run);
+}
+
+}  // namespace trireme::capture

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "trireme/engine/capture/memory_layout.h"
+#include "trireme/engine/capture/tape.h"
+
+namespace trireme::capture {
+
+enum class Phase : std::uint8_t { kForward, kBackward };
+
+/// What a run keeps between its forward and its backward.
+struct ReplayedRun {
+  at::DataPtr kept;
+  std::vector<c10::Storage> owned;  ///< Memory that calls brought, or that outputs lie in.
+  std::vector<at::Tensor> inputs;   ///< Of both phases.
+};
+
+/// A call that threw.
+struct FailedCall {
+  int origin;  ///< Step::origin
+  std::exception_ptr cause;
+};
+
+/// Whether memory that no call has written yet is filled with numbers that show it.
+enum class Fresh : std::uint8_t { kAsItIs, kMarked };
+
+/// Calls what a tape holds, without autograd, on memory that is laid out beforehand.
+///
+/// Tensors, views and arguments are made once; a replay says where their memory is and calls. Runs may overlap: each
+/// has memory of its own between its forward and its backward. Thread-safe; one replay at a time.
+class Replayer {
+ public:
+  /// Calls `run` with torch's generator at the start of the stream of `origin`.
+  using Seeded = std::function<void(int origin, const std::function<void()>& run)>;
+  /// Takes the gradient that leaves at a parameter's use site; valid during the call.
+  using Sites = std::function<void(int site, const at::Tensor& gradient)>;
+
+  explicit Replayer(Tape tape);
+  Replayer(const Replayer&) = delete;
+  Replayer& operator=(const Replayer&) = delete;
+
+  /// Whether these inputs lie in memory as those that were captured.
+  bool takes(Phase phase, std::span<const at::Tensor> inputs) const;
+
+  /// inputs   that it takes.
+  /// Returns  the outputs, in memory of their own or of inputs.
+  /// Errors   FailedCall.
+  std::vector<at::Tensor> forward(std::vector<at::Tensor> inputs, ReplayedRun& run,
+                                  const Seeded& seeded, Fresh fresh = Fresh::kAsItIs);
+
+  /// Ends the run. Errors   FailedCall; what `sites` throws.
+  std::vector<at::Tensor> backward(std::vector<at::Tensor> inputs, ReplayedRun run,
+                                   const Sites& sites, Fresh fresh = Fresh::kAsItIs);
+
+  std::size_t num_calls() const { return calls_.size(); }
+  std::size_t made_bytes() const { return made_bytes_; }
+
+ private:
+  struct Call {
+    c10::OperatorHandle op;
+    std::vector<c10::IValue> arguments;
+    std::vector<int> results;
+    std::vector<int> releases;  ///< Indices of ReplayedRun::owned.
+    bool grad_mode;
+    int origin;
+  };
+  /// Calls in a row, or a gradient.
+  struct Part {
+    std::size_t first = 0, last = 0;  ///< Of calls_; last is one past it.
+    bool is_seeded = false;
+    int site = -1;
+    at::Tensor gradient;
+  };
+  struct Placed {
+    c10::Storage storage;
+    std::size_t offset;
+  };
+  /// Memory of one phase.
+  struct PhaseMemory {
+    std::vector<Placed> kept, own;  ///< Where written buffers lie.
+    std::vector<int> inputs;        ///< Buffers of inputs that it uses.
+    std::vector<int> outputs;       ///< Buffers that are allocated before it.
+    std::vector<int> owned;         ///< Buffers whose memory an earlier phase brought.
+    std::vector<int> ends;          ///< Buffers whose owned memory is let go at its end.
+    std::size_t bytes = 0;
+  };
+
+  void lay_out_memory();
+  void add_part(Step& step, int index);
+  at::DataPtr set_up(Phase phase, ReplayedRun& run, Fresh fresh);
+  void play(const Part& part, ReplayedRun& run);
+  void call(const Call& call, ReplayedRun& run);
+  std::vector<at::Tensor> outputs_of(Phase phase, ReplayedRun& run) const;
+  int phase_of(int step) const { return step < num_forward_ ? 0 : 1; }
+
+  Tape tape_;
+  int num_forward_;
+  std::vector<int> owned_index_;  ///< By buffer; -1: not owned by runs.
+  int num_owned_ = 0;
+  std::vector<std::vector<int>> releases_;  ///< By step, while it is made.
+  std::size_t kept_bytes_ = 0;
+  std::size_t made_bytes_ = 0;
+  PhaseMemory memory_[2];
+  std::vector<Call> calls_;
+  std::vector<Part> parts_[2];
+  std::vector<c10::IValue> stack_;  ///< Of the call that runs.
+  std::mutex mutex_;                ///< Guards what buffers' storages point to, and stack_.
+};
+
+}  // namespace trireme::capture

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "trireme/engine/program/capture_turn.h"
+#include "trireme/engine/program/captured_stage.h"
+
+namespace trireme::program {
+
+/// Whether stages are captured, to be replayed without autograd where that gives the same bits. Decides speed only.
+enum class Capture : std::uint8_t { kOff, kOn };
+
+/// A microbatch between a replayed forward and its backward.
+struct CapturedRun {
+  std::shared_ptr<CapturedStage> stage;
+  capture::ReplayedRun run;
+};
+
+/// What became of the captures of a stage.
+struct CaptureReport {
+  int num_replayed = 0;                ///< Microbatch sizes that are replayed.
+  std::vector<std::string> refusals;   ///< Why others are not, one each.
+};
+
+/// The captures of one stage, by microbatch size. Thread-safe.
+class StageCaptures {
+ public:
+  /// As of CaptureContext.
+  StageCaptures(const record::Recording& recording, const NodeProgram& nodes,
+                std::vector<graph::ValueId> leaves);
+
+  /// The capture for microbatches like this one; null where none is to be made.
+  std::shared_ptr<CapturedStage> find(const graph::BatchSize& size, const CaptureInput& input);
+
+  /// As `begin_turn`.
+  std::unique_ptr<CaptureTurn> begin(std::shared_ptr<CapturedStage> stage,
+                                     const CaptureInput& input) const {
+    return begin_turn(context_, std::move(stage), input);
+  }
+
+  /// The values where the stage ends. Errors: what an operator throws, as node_failure says it.
+  std::vector<at::Tensor> forward(CapturedRun& run, CaptureInput input, const graph::BatchSize& size) const;
+
+  /// The gradients of received values; ends the run.
+  ///
+  /// seeds    by value.
+  /// Errors   capture::FailedCall, to be explained by `stage->functions`; kInvalidArgument where it begins elsewhere than
+  ///          what was captured.
+  ValueMap backward(CapturedRun run, const ValueMap& seeds,
+                    const capture::Replayer::Sites& sites) const;
+
+  CaptureReport report() const;
+
+ private:
+  CaptureContext context_;
+  std::string never_;         ///< Why the stage cannot be captured.
+  mutable std::mutex mutex_;  ///< Guards stages_.
+  std::map<CaptureKey, std::shared_ptr<CapturedStage>> stages_;
+};
+
+}  // namespace trireme::program
