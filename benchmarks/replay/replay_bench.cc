@@ -173,19 +173,22 @@ int run(const std::string& json_file) {
   memory::apply_torch_settings();
   Json results = Json::array();
   for (const Case& one :
-       {Case{32, 4, 8}, Case{64, 4, 8}, Case{128, 4, 8}, Case{256, 4, 8}, Case{32, 8, 8, Kind::kCell},
-        Case{64, 8, 8, Kind::kCell}, Case{128, 8, 8, Kind::kCell}, Case{256, 8, 8, Kind::kCell},
-        Case{256, 4, 512}, Case{512, 2, 512}, Case{1024, 1, 512}, Case{1024, 1, 64}}) {
+       {Case{32, 4, 8}, Case{64, 4, 8}, Case{128, 4, 8}, Case{256, 4, 8},
+        Case{32, 8, 8, Kind::kCell}, Case{64, 8, 8, Kind::kCell}, Case{128, 8, 8, Kind::kCell},
+        Case{256, 8, 8, Kind::kCell}, Case{256, 4, 512}, Case{512, 2, 512}, Case{1024, 1, 512},
+        Case{1024, 1, 64}}) {
     const int rounds = one.rows < 64 ? 200 : 60;
     results.push_back(one.kind == Kind::kCell ? measure_replay<Cell>(one, rounds)
                                               : measure_replay<Blocks>(one, rounds));
     const Json& r = results.back();
     fmt::print(
-        "replay  {:<6}  width {:>5}  rows {:>4}  {} operators  plain {:.3f} ms  replay {:.3f} ms  ratio {:.4f} "
+        "replay  {:<6}  width {:>5}  rows {:>4}  {} operators  plain {:.3f} ms  replay {:.3f} ms  "
+        "ratio {:.4f} "
         "(median of ratios {:.4f})  captured {}  wrong {}\n",
-        r["model"].get<std::string>(), one.width, one.rows, r["operators"].get<int>(), r["plain_ms"].get<double>(),
-        r["replay_ms"].get<double>(), r["ratio_of_medians"].get<double>(),
-        r["median_of_ratios"].get<double>(), r["captured"].get<bool>(), r["wrong"].get<int>());
+        r["model"].get<std::string>(), one.width, one.rows, r["operators"].get<int>(),
+        r["plain_ms"].get<double>(), r["replay_ms"].get<double>(),
+        r["ratio_of_medians"].get<double>(), r["median_of_ratios"].get<double>(),
+        r["captured"].get<bool>(), r["wrong"].get<int>());
     std::fflush(stdout);
   }
   results.push_back(measure_recording(20));

@@ -116,8 +116,9 @@ TEST(Replayer, AFailedCallSaysWhichItWas) {
 }
 
 TEST(TapeRecorder, RefusesNumbersReadFromTensors) {
-  EXPECT_NE(refusal([](const at::Tensor& x) { return x * x.sum().item<float>(); })
-                .find("_local_scalar_dense"),
+  EXPECT_NE(refusal([](const at::Tensor& x) {
+              return x * x.sum().item<float>();
+            }).find("_local_scalar_dense"),
             std::string::npos);
 }
 
@@ -150,8 +151,9 @@ TEST(TapeRecorder, RefusesTensorsFromOutside) {
 }
 
 TEST(TapeRecorder, RefusesChangesOfATensorItself) {
-  EXPECT_NE(refusal([](const at::Tensor& x) { return x.clone().t_().add_(1); }).find("changes what"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal([](const at::Tensor& x) { return x.clone().t_().add_(1); }).find("changes what"),
+      std::string::npos);
 }
 
 TEST(TapeRecorder, RefusesSparseTensors) {

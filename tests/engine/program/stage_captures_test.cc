@@ -30,17 +30,17 @@ struct Staged {
   Staged(models::TestModel made, Capture capture)
       : test(std::move(made)),
         recording(record::record(test.model, test.make_batch, graph::Mode::kTrain)) {
-    const layout::Plan plan =
-        layout::make_manual_plan(recording.graph, graph::graph_sha256(recording.graph), {}, {3, 3, 1});
+    const layout::Plan plan = layout::make_manual_plan(
+        recording.graph, graph::graph_sha256(recording.graph), {}, {3, 3, 1});
     stage = std::make_unique<StageProgram>(recording, plan, 0, sites, capture);
   }
 
   StageRun forward(const Batch& batch, std::int64_t samples, std::int64_t microbatch) {
-    return stage->forward({batch, samples, {1, 0, microbatch}}, {});
+    return stage->forward({batch, {samples}, {1, 0, microbatch}}, {});
   }
-  void backward(StageRun run, std::int64_t samples) {
-    const std::vector<double> ones(recording.graph.losses.size(), 1.0);
-    stage->backward(std::move(run), loss_seeds(recording.graph, *stage, samples, ones));
+  void backward(StageRun run, std::int64_t samples, std::vector<double> totals = {}) {
+    totals.resize(recording.graph.losses.size(), 1.0);
+    stage->backward(std::move(run), loss_seeds(recording.graph, *stage, samples, totals));
   }
   void run(std::uint64_t seed, std::int64_t samples = 3) {
     backward(forward(test.make_batch(samples, seed), samples, 0), samples);
@@ -92,7 +92,8 @@ TEST(StageCaptures, SizesAreCapturedApart) {
 }
 
 TEST(StageCaptures, MicrobatchesMayBeInFlightTogether) {
-  Staged on(models::make("transformer"), Capture::kOn), off(models::make("transformer"), Capture::kOff);
+  Staged on(models::make("transformer"), Capture::kOn),
+      off(models::make("transformer"), Capture::kOff);
   for (Staged* one : {&on, &off}) {
     std::map<std::int64_t, StageRun> runs;
     for (std::int64_t m = 0; m < 12; ++m) {
@@ -129,6 +130,22 @@ TEST(StageCaptures, ABackwardInTwoPartsEndsTheReplays) {
   ASSERT_EQ(on.sink.taken.size(), off.sink.taken.size());
 }
 
+// As in turns of two players, or where no sample of a step counts.
+TEST(StageCaptures, ALossWithoutGradientInAStepIsLeftToTorch) {
+  for (const std::vector<double>& totals : {std::vector{0.0, 1.0}, {1.0, 0.0}, {0.0, 0.0}}) {
+    Staged on(models::make("two_losses"), Capture::kOn),
+        off(models::make("two_losses"), Capture::kOff);
+    for (Staged* one : {&on, &off}) {
+      for (std::uint64_t seed = 0; seed < 3; ++seed) one->run(seed);
+      one->backward(one->forward(one->test.make_batch(3, 3), 3, 0), 3, totals);
+      one->run(4);
+    }
+    EXPECT_GT(on.sink.taken.size(), 0U);
+    expect_same(on.sink, off.sink);
+    EXPECT_EQ(on.num_replayed(), totals[0] + totals[1] == 0 ? 1 : 0) << on.refusal();
+  }
+}
+
 models::TestModel lookup_model() {
   struct Lookup : torch::nn::Module {
     Lookup() { table = register_parameter("table", torch::randn({5, 4})); }
@@ -140,7 +157,8 @@ models::TestModel lookup_model() {
   return {.model = make_model(std::make_shared<Lookup>()),
           .make_batch = [](std::int64_t size, std::uint64_t seed) {
             Batch batch;
-            batch.set("index", torch::full({size}, static_cast<std::int64_t>(seed % 5), torch::kLong));
+            batch.set("index",
+                      torch::full({size}, static_cast<std::int64_t>(seed % 5), torch::kLong));
             return batch;
           }};
 }

@@ -10,7 +10,8 @@ namespace trireme::reference {
 namespace {
 
 constexpr std::int64_t kSamples = 3;
-constexpr BatchLayout kFiveMicrobatches{.global_batch = 5 * kSamples, .microbatch = kSamples, .lanes = 1};
+constexpr BatchLayout kFiveMicrobatches{
+    .global_batch = 5 * kSamples, .microbatch = kSamples, .lanes = 1};
 
 struct Outcome {
   StepRecord record;
@@ -20,7 +21,8 @@ struct Outcome {
 
 /// Two steps of five microbatches: of the first, the first is listened to, the second compared, the rest replayed.
 Outcome run(Trial& trial, const std::vector<int>& cuts, program::Capture capture) {
-  trial.plan = layout::make_manual_plan(trial.recording.graph, trial.graph_sha256, cuts, kFiveMicrobatches);
+  trial.plan =
+      layout::make_manual_plan(trial.recording.graph, trial.graph_sha256, cuts, kFiveMicrobatches);
   trial.map_to(trial.plan);
   trial.restore_buffers();
   SerialExecutor executor(trial.recording, trial.plan, *trial.store, Trial::kSeed,

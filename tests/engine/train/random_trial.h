@@ -51,7 +51,10 @@ inline bool compare_cuts(const Workload& workload, const record::Recording& reco
         layout::make_manual_plan(recorded.graph, graph::graph_sha256(recorded.graph), cuts, batch);
     for (layout::Stage& stage : plan.stages) stage.offload = random() % 2 == 0;
     return check_first_step(workload, recorded, plan,
-                            {.seed = 3, .num_microbatches = 4, .available_bytes = 1 << 30, .scratch = testing::TempDir()},
+                            {.seed = 3,
+                             .num_microbatches = 4,
+                             .available_bytes = 1 << 30,
+                             .scratch = testing::TempDir()},
                             Logger(LogLevel::kOff));
   };
   return compare(all) && (seed % 4 != 0 || compare(two));

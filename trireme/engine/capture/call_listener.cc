@@ -64,8 +64,6 @@ ListeningPause::ListeningPause() : was_excluded_(c10::impl::tls_is_dispatch_key_
   c10::impl::tls_set_dispatch_key_excluded(kKey, true);
 }
 
-ListeningPause::~ListeningPause() {
-  c10::impl::tls_set_dispatch_key_excluded(kKey, was_excluded_);
-}
+ListeningPause::~ListeningPause() { c10::impl::tls_set_dispatch_key_excluded(kKey, was_excluded_); }
 
 }  // namespace trireme::capture

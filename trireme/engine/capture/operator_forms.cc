@@ -71,7 +71,8 @@ bool write_in_place(Step& step, std::vector<Buffer>& buffers) {
   if (!step.op || step.made.empty() || step.made.size() != step.results.size()) return false;
   for (std::size_t i = 0; i < step.made.size(); ++i) {
     // One that brings more than it gives computes something else there first.
-    if (step.results[i] < 0 || buffers[step.results[i]].bytes != step.made[i].nbytes()) return false;
+    if (step.results[i] < 0 || buffers[step.results[i]].bytes != step.made[i].nbytes())
+      return false;
   }
   const bool is_room = kRoom.contains(step.op->schema().name());
   if (!is_room && !use_out_form(step)) return false;

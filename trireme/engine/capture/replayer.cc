@@ -103,7 +103,8 @@ void Replayer::add_part(Step& step, int index) {
   const bool goes_on = !parts.empty() && parts.back().site < 0 &&
                        parts.back().is_seeded == step.is_seeded &&
                        (!step.is_seeded || calls_[parts.back().first].origin == step.origin);
-  if (!goes_on) parts.push_back({.first = calls_.size() - 1, .is_seeded = step.is_seeded, .gradient = {}});
+  if (!goes_on)
+    parts.push_back({.first = calls_.size() - 1, .is_seeded = step.is_seeded, .gradient = {}});
   parts.back().last = calls_.size();
 }
 
@@ -205,7 +206,8 @@ std::vector<at::Tensor> Replayer::outputs_of(Phase phase, ReplayedRun& run) cons
     const std::int64_t offset = port.view.storage_offset();
     if (buffer.origin == Origin::kInput) {
       const at::Tensor& input = run.inputs[buffer.input];
-      const auto begin = static_cast<std::int64_t>(input.storage_offset() * input.itemsize() / port.view.itemsize());
+      const auto begin = static_cast<std::int64_t>(input.storage_offset() * input.itemsize() /
+                                                   port.view.itemsize());
       result.push_back(make_view(input.storage(), port.view, begin + offset));
     } else {
       const bool is_fixed = buffer.origin == Origin::kFixed;
@@ -216,7 +218,8 @@ std::vector<at::Tensor> Replayer::outputs_of(Phase phase, ReplayedRun& run) cons
   for (const int owned : memory_[static_cast<int>(phase)].ends) run.owned[owned] = {};
   if (phase == Phase::kForward) {
     for (const Buffer& buffer : tape_.buffers) {
-      if (buffer.origin == Origin::kInput && buffer.last_use < num_forward_ && buffer.input < static_cast<int>(run.inputs.size())) {
+      if (buffer.origin == Origin::kInput && buffer.last_use < num_forward_ &&
+          buffer.input < static_cast<int>(run.inputs.size())) {
         run.inputs[buffer.input].reset();
       }
     }

@@ -23,10 +23,11 @@ struct Buffer {
   Origin origin = Origin::kMade;
   c10::Storage storage;
   std::size_t bytes = 0;
-  int input = -1;           ///< Position among the inputs of both phases, those of the forward first.
-  bool is_output = false;   ///< What leaves the replay lies in it.
-  bool is_written = false;  ///< By the call that makes it, into memory that is there; else the call brings memory.
-  int made_by = -1;         ///< Index in Tape::steps.
+  int input = -1;  ///< Position among the inputs of both phases, those of the forward first.
+  bool is_output = false;  ///< What leaves the replay lies in it.
+  bool is_written =
+      false;  ///< By the call that makes it, into memory that is there; else the call brings memory.
+  int made_by = -1;  ///< Index in Tape::steps.
   int last_use = -1;
 };
 
@@ -34,7 +35,8 @@ struct Buffer {
 struct Step {
   std::optional<c10::OperatorHandle> op;  ///< None: a gradient.
   std::vector<c10::IValue> arguments;     ///< Tensors are views of buffers' storages.
-  std::vector<int> results;  ///< Buffers whose memory the results bring; -1 where there is none to take.
+  std::vector<int>
+      results;  ///< Buffers whose memory the results bring; -1 where there is none to take.
   std::vector<at::Tensor> made;  ///< Views of those buffers, as the call made them.
   bool grad_mode = false;
   int origin = -1;         ///< What brought it about (Cause::index).
@@ -53,7 +55,7 @@ struct Port {
 struct Tape {
   std::vector<Buffer> buffers;
   std::vector<Step> steps;
-  std::size_t num_forward = 0;  ///< Steps of the forward; the backward's follow.
+  std::size_t num_forward = 0;              ///< Steps of the forward; the backward's follow.
   std::array<std::vector<Port>, 2> inputs;  ///< By phase: forward, backward.
   std::array<std::vector<Port>, 2> outputs;
 };

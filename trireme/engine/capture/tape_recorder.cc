@@ -20,9 +20,8 @@ struct Refusal {
 /// Keys of plain tensors on the CPU. Others mean more than memory: conjugates, subclasses.
 bool is_plain(const at::Tensor& tensor) {
   using c10::DispatchKey;
-  constexpr c10::DispatchKeySet plain(
-      {DispatchKey::CPU, DispatchKey::ADInplaceOrView, DispatchKey::AutogradCPU,
-       DispatchKey::AutocastCPU});
+  constexpr c10::DispatchKeySet plain({DispatchKey::CPU, DispatchKey::ADInplaceOrView,
+                                       DispatchKey::AutogradCPU, DispatchKey::AutocastCPU});
   return tensor.has_storage() && (tensor.key_set() | plain) == plain;
 }
 
@@ -53,9 +52,7 @@ bool has_open_shape(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> ar
   return has_mask;
 }
 
-std::string name_of(const c10::OperatorHandle& op) {
-  return c10::toString(op.operator_name());
-}
+std::string name_of(const c10::OperatorHandle& op) { return c10::toString(op.operator_name()); }
 
 template <typename Work>
 void guarded(TapeRecorder& recorder, const Work& work) {
@@ -153,7 +150,8 @@ const TapeRecorder::Known* TapeRecorder::find(const at::Tensor& tensor) const {
 }
 
 at::Tensor TapeRecorder::view_of(const at::Tensor& tensor) {
-  if (!is_plain(tensor)) throw Refusal{"a tensor is no plain one: sparse, conjugated or of a class of its own"};
+  if (!is_plain(tensor))
+    throw Refusal{"a tensor is no plain one: sparse, conjugated or of a class of its own"};
   const Known* known = find(tensor);
   if (known == nullptr) {
     // A number that an operator was given: torch makes a tensor of it.
@@ -205,8 +203,7 @@ void TapeRecorder::note_writes(const c10::OperatorHandle& op,
     if (alias == nullptr || !alias->isWrite()) continue;
     for_tensors(arguments[i], [&](const at::Tensor& tensor) {
       const Known* known = find(tensor);
-      if (known == nullptr ||
-          tape_.buffers[known->buffer].origin != Buffer::Origin::kMade) {
+      if (known == nullptr || tape_.buffers[known->buffer].origin != Buffer::Origin::kMade) {
         throw Refusal{"writes to what it was given"};
       }
       written_.push_back(view_of(tensor));

@@ -27,19 +27,31 @@ bool is_discrete(Dtype dtype) {
 /// Composed of others, and with integers in tensors: they only hand these on.
 const std::set<std::string>& harmless() {
   static const std::set<std::string> names = {
-      "aten::broadcast_tensors", "aten::chunk",
-      "aten::concat",            "aten::contiguous",
-      "aten::cross_entropy_loss", "aten::einsum",
-      "aten::expand_as",         "aten::flatten",
-      "aten::gather",            "aten::matmul",
-      "aten::movedim",           "aten::narrow",
-      "aten::nll_loss",          "aten::nll_loss2d",
-      "aten::nll_loss_nd",       "aten::numpy_T",
-      "aten::reshape",           "aten::reshape_as",
+      "aten::broadcast_tensors",
+      "aten::chunk",
+      "aten::concat",
+      "aten::contiguous",
+      "aten::cross_entropy_loss",
+      "aten::einsum",
+      "aten::expand_as",
+      "aten::flatten",
+      "aten::gather",
+      "aten::matmul",
+      "aten::movedim",
+      "aten::narrow",
+      "aten::nll_loss",
+      "aten::nll_loss2d",
+      "aten::nll_loss_nd",
+      "aten::numpy_T",
+      "aten::reshape",
+      "aten::reshape_as",
       "aten::scaled_dot_product_attention",
-      "aten::swapaxes",          "aten::take_along_dim",
-      "aten::to",                "aten::type_as",
-      "aten::unflatten",         "aten::view_as",
+      "aten::swapaxes",
+      "aten::take_along_dim",
+      "aten::to",
+      "aten::type_as",
+      "aten::unflatten",
+      "aten::view_as",
       "aten::where",
   };
   return names;
@@ -80,7 +92,8 @@ std::string why_not_captured(const graph::Graph& graph, const graph::Node& node)
   const bool is_ours = node.op.starts_with("trireme::");
   if (!is_ours && !node.op.starts_with("aten::")) return "an operator of another library";
   if (is_ours && node.flags.random) return "draws random numbers above its kernel";
-  if ((is_ours || is_composed(node)) && takes_integers(graph, node) && !harmless().contains(node.op)) {
+  if ((is_ours || is_composed(node)) && takes_integers(graph, node) &&
+      !harmless().contains(node.op)) {
     return "may read integers above its kernels";
   }
   return "";

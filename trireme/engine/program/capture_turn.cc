@@ -101,7 +101,9 @@ class ListeningTurn : public Turn, private SiteListener {
   }
 
  private:
-  void leaving(int site, const at::Tensor& gradient) override { recorder_.add_site(site, gradient); }
+  void leaving(int site, const at::Tensor& gradient) override {
+    recorder_.add_site(site, gradient);
+  }
 
   /// Gradients are added between functions: by the one before.
   capture::Cause cause_of_backward(const Slots& slots) {
@@ -125,7 +127,8 @@ std::string digest_of(const at::Tensor& tensor) {
   std::string text = c10::toString(tensor.scalar_type());
   for (const std::int64_t size : tensor.sizes()) text += ' ' + std::to_string(size);
   for (const std::int64_t stride : tensor.strides()) text += '/' + std::to_string(stride);
-  return text + sha256(std::span(static_cast<const std::byte*>(dense.const_data_ptr()), dense.nbytes()));
+  return text +
+         sha256(std::span(static_cast<const std::byte*>(dense.const_data_ptr()), dense.nbytes()));
 }
 
 class ComparingTurn : public Turn, private SiteListener {
@@ -141,8 +144,8 @@ class ComparingTurn : public Turn, private SiteListener {
       const auto seeded = [&](int position, const std::function<void()>& run) {
         run_seeded(context().nodes, position, input_.stream, run);
       };
-      for (const at::Tensor& end : captured().replayer->forward(input_.tensors, run_, seeded,
-                                                                capture::Fresh::kMarked)) {
+      for (const at::Tensor& end :
+           captured().replayer->forward(input_.tensors, run_, seeded, capture::Fresh::kMarked)) {
         replayed.push_back(digest_of(end));
       }
     });

@@ -21,7 +21,7 @@ using ValueMap = std::map<graph::ValueId, at::Tensor>;
 /// What a capture of a stage holds for.
 struct CaptureKey {
   std::pair<std::int64_t, int> size;  ///< Samples, and Graph::shorter.
-  std::vector<std::int64_t> sizes;  ///< Of all inputs.
+  std::vector<std::int64_t> sizes;    ///< Of all inputs.
   auto operator<=>(const CaptureKey&) const = default;
 };
 
@@ -41,9 +41,9 @@ struct CapturedStage {
   std::atomic<State> state = State::kNew;
   std::string reason;  ///< Of kRefused.
   std::unique_ptr<capture::Replayer> replayer;
-  std::vector<Function> functions;     ///< By Step::origin of the backward's calls.
-  std::vector<graph::ValueId> roots;   ///< Where the backward may begin.
-  std::vector<graph::ValueId> seeds;   ///< Where it begins.
+  std::vector<Function> functions;    ///< By Step::origin of the backward's calls.
+  std::vector<graph::ValueId> roots;  ///< Where the backward may begin.
+  std::vector<graph::ValueId> seeds;  ///< Where it begins.
 
   /// From here on microbatches are run by torch; those whose forward was replayed, come to their end.
   void refuse(const std::string& why) {

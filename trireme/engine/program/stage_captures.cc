@@ -7,6 +7,7 @@
 #include "trireme/engine/program/torch_failure.h"
 #include "trireme/engine/record/graph_difference.h"
 #include "trireme/error.h"
+#include "trireme/plan/graph/lengths.h"
 
 namespace trireme::program {
 namespace {
@@ -22,6 +23,22 @@ std::string why_never(const graph::Graph& graph, const NodeProgram& nodes) {
     if (!reason.empty()) return record::name_of(node) + ": " + reason;
   }
   return "";
+}
+
+/// Where a backward of a captured stage begins.
+struct Seeds {
+  std::vector<graph::ValueId> values;
+  std::vector<at::Tensor> gradients;
+};
+
+Seeds seeds_of(const CapturedStage& stage, const ValueMap& gradients) {
+  Seeds seeds;
+  for (const auto& [value, gradient] : gradients) {
+    if (!gradient.defined() || std::ranges::count(stage.roots, value) == 0) continue;
+    seeds.values.push_back(value);
+    seeds.gradients.push_back(gradient);
+  }
+  return seeds;
 }
 
 }  // namespace
@@ -64,24 +81,20 @@ std::vector<at::Tensor> StageCaptures::forward(CapturedRun& run, CaptureInput in
   }
 }
 
+bool StageCaptures::holds_for(const CapturedRun& run, const ValueMap& seeds) {
+  const Seeds given = seeds_of(*run.stage, seeds);
+  if (given.values.empty()) return true;
+  return given.values == run.stage->seeds &&
+         run.stage->replayer->takes(capture::Phase::kBackward, given.gradients);
+}
+
 ValueMap StageCaptures::backward(CapturedRun run, const ValueMap& seeds,
                                  const capture::Replayer::Sites& sites) const {
   const CapturedStage& stage = *run.stage;
-  std::vector<graph::ValueId> values;
-  std::vector<at::Tensor> gradients;
-  for (const auto& [value, gradient] : seeds) {
-    if (!gradient.defined() || std::ranges::count(stage.roots, value) == 0) continue;
-    values.push_back(value);
-    gradients.push_back(gradient);
-  }
-  if (values.empty()) return {};
-  if (values != stage.seeds || !stage.replayer->takes(capture::Phase::kBackward, gradients)) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "a backward begins otherwise than in the microbatches before, which were captured; "
-                "switch capture off");
-  }
+  Seeds given = seeds_of(stage, seeds);
+  if (given.values.empty()) return {};
   const std::vector<at::Tensor> made =
-      stage.replayer->backward(std::move(gradients), std::move(run.run), sites);
+      stage.replayer->backward(std::move(given.gradients), std::move(run.run), sites);
   ValueMap result;
   for (std::size_t i = 0; i < made.size(); ++i) {
     if (made[i].defined()) result[context_.leaves[i]] = made[i];

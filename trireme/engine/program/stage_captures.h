@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,12 +22,14 @@ enum class Capture : std::uint8_t { kOff, kOn };
 struct CapturedRun {
   std::shared_ptr<CapturedStage> stage;
   capture::ReplayedRun run;
+  std::optional<CaptureInput>
+      input;  ///< Where its backward may begin elsewhere, to run its forward again.
 };
 
 /// What became of the captures of a stage.
 struct CaptureReport {
-  int num_replayed = 0;                ///< Microbatch sizes that are replayed.
-  std::vector<std::string> refusals;   ///< Why others are not, one each.
+  int num_replayed = 0;               ///< Microbatch sizes that are replayed.
+  std::vector<std::string> refusals;  ///< Why others are not, one each.
 };
 
 /// The captures of one stage, by microbatch size. Thread-safe.
@@ -46,13 +49,17 @@ class StageCaptures {
   }
 
   /// The values where the stage ends. Errors: what an operator throws, as node_failure says it.
-  std::vector<at::Tensor> forward(CapturedRun& run, CaptureInput input, const graph::BatchSize& size) const;
+  std::vector<at::Tensor> forward(CapturedRun& run, CaptureInput input,
+                                  const graph::BatchSize& size) const;
+
+  /// Whether a backward from these gradients, by value, is what was captured. It is not where a loss has no gradient in this
+  /// step: in a turn of others, or where no sample counts.
+  static bool holds_for(const CapturedRun& run, const ValueMap& seeds);
 
   /// The gradients of received values; ends the run.
   ///
-  /// seeds    by value.
-  /// Errors   capture::FailedCall, to be explained by `stage->functions`; kInvalidArgument where it begins elsewhere than
-  ///          what was captured.
+  /// seeds    by value; for which the capture holds.
+  /// Errors   capture::FailedCall, to be explained by `stage->functions`.
   ValueMap backward(CapturedRun run, const ValueMap& seeds,
                     const capture::Replayer::Sites& sites) const;
 

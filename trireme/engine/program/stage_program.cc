@@ -70,14 +70,18 @@ StageRun StageProgram::forward(const MicrobatchInput& input, ValueMap received) 
   StageRun run{.slots = nodes_->make_slots(), .size = input.size, .leaves = {}};
   put_inputs(recording_.graph, *nodes_, input.batch, run.slots);
   put_received(run, std::move(received));
-  if (captures_ && replay_forward(run, input)) return run;
+  if (!captures_ || !replay_forward(run, input)) run_usual_forward(run, input.stream);
+  return run;
+}
+
+void StageProgram::run_usual_forward(StageRun& run, const NodeStream& stream) const {
   const bool trains = recording_.graph.mode == graph::Mode::kTrain;
   if (trains) make_leaves(run);
   if (trains && offloads_ && !recomputes_)
     run.saved = std::make_unique<SavedTensors>(model_storages());
   {
     const CollectSaved collect(run.saved.get());
-    const auto run_nodes = [&] { nodes_->run(run.slots, input.size, input.stream); };
+    const auto run_nodes = [&] { nodes_->run(run.slots, run.size, stream); };
     if (run.turn) {
       run.turn->forward(run.slots, run_nodes, [&] { return values_of_ends(run); });
     } else {
@@ -88,7 +92,6 @@ StageRun StageProgram::forward(const MicrobatchInput& input, ValueMap received) 
     const at::Tensor value = this->value(run, end);
     if (value.requires_grad()) run.roots[end] = torch::autograd::impl::gradient_edge(value);
   }
-  return run;
 }
 
 void StageProgram::put_received(StageRun& run, ValueMap received) const {
@@ -112,6 +115,27 @@ void StageProgram::make_leaves(StageRun& run) const {
   }
 }
 
+/// Whether the backward of a replayed run is a replay. Where it begins elsewhere than the captured one, the forward is run
+/// again by torch, and later microbatches are too.
+bool StageProgram::take_captured(StageRun& run, const ValueMap& seeds) const {
+  if (!run.captured) return false;
+  if (StageCaptures::holds_for(*run.captured, seeds)) return true;
+  const std::unique_ptr<CapturedRun> captured = std::move(run.captured);
+  captured->stage->refuse("its backward begins at other losses in some steps");
+  if (!captured->input) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "a gradient lies otherwise in memory than in the microbatches before, which were "
+                "captured; switch capture off");
+  }
+  run.slots = nodes_->make_slots();
+  auto tensor = captured->input->tensors.begin();
+  for (const graph::ValueId value : nodes_->external_values()) {
+    run.slots.tensors[*nodes_->slot_of(value)] = *tensor++;
+  }
+  run_usual_forward(run, captured->input->stream);
+  return false;
+}
+
 /// Where the capture is trusted; else gives the run a turn where the capture wants one.
 bool StageProgram::replay_forward(StageRun& run, const MicrobatchInput& input) const {
   CaptureInput given{.tensors = {}, .stream = input.stream};
@@ -126,7 +150,9 @@ bool StageProgram::replay_forward(StageRun& run, const MicrobatchInput& input) c
   }
   if (!stage->replayer->takes(capture::Phase::kForward, given.tensors)) return false;
   run.slots.tensors.assign(run.slots.tensors.size(), {});
-  run.captured = std::make_unique<CapturedRun>(CapturedRun{.stage = std::move(stage), .run = {}});
+  run.captured = std::make_unique<CapturedRun>();
+  run.captured->stage = std::move(stage);
+  if (recording_.graph.losses.size() > 1) run.captured->input = given;
   const std::vector<at::Tensor> values =
       captures_->forward(*run.captured, std::move(given), input.size);
   for (std::size_t i = 0; i < ends_.size(); ++i) {
@@ -172,8 +198,7 @@ void StageProgram::fail(const StageRun& run, const FailedFunction& failed) const
 }
 
 void StageProgram::fail_at(const graph::Node* node, const std::string& name,
-                           const graph::BatchSize& size,
-                           const std::exception_ptr& thrown) const {
+                           const graph::BatchSize& size, const std::exception_ptr& thrown) const {
   try {
     std::rethrow_exception(thrown);
   } catch (const std::exception& cause) {
@@ -202,10 +227,11 @@ StageProgram::Start StageProgram::start_of(const StageRun& run, const ValueMap& 
 }
 
 ValueMap StageProgram::backward(StageRun run, const ValueMap& seeds) const {
-  if (run.captured) {
+  if (take_captured(run, seeds)) {
     const std::unique_ptr<CapturedRun> captured = std::move(run.captured);
-    return replay_backward(std::move(*captured), seeds, run,
-                           [&](int site, const at::Tensor& gradient) { sites_.accept(site, gradient); });
+    return replay_backward(
+        std::move(*captured), seeds, run,
+        [&](int site, const at::Tensor& gradient) { sites_.accept(site, gradient); });
   }
   const Start start = start_of(run, seeds);
   if (!run.turn) return run_usual_backward(run, start);
@@ -244,7 +270,7 @@ ValueMap StageProgram::replay_backward(CapturedRun captured, const ValueMap& see
 }
 
 ValueMap StageProgram::backward_inputs(StageRun& run, const ValueMap& seeds) const {
-  if (run.captured) return replay_inputs(run, seeds);
+  if (take_captured(run, seeds)) return replay_inputs(run, seeds);
   if (run.turn) run.turn->refuse(kTwoParts);
   run.turn.reset();
   const Start start = start_of(run, seeds);
@@ -272,9 +298,10 @@ ValueMap StageProgram::backward_inputs(StageRun& run, const ValueMap& seeds) con
 ValueMap StageProgram::replay_inputs(StageRun& run, const ValueMap& seeds) const {
   const std::unique_ptr<CapturedRun> captured = std::move(run.captured);
   captured->stage->refuse(kTwoParts);
-  return replay_backward(std::move(*captured), seeds, run, [&](int site, const at::Tensor& gradient) {
-    run.weight_work.taken.emplace_back(site, gradient.clone());
-  });
+  return replay_backward(std::move(*captured), seeds, run,
+                         [&](int site, const at::Tensor& gradient) {
+                           run.weight_work.taken.emplace_back(site, gradient.clone());
+                         });
 }
 
 void StageProgram::backward_weights(StageRun run) const {

@@ -30,8 +30,8 @@ struct StageRun {
   std::map<graph::ValueId, NodePtr> leaves;
   /// Where it may begin: at those, at values that are sent, at losses.
   std::map<graph::ValueId, torch::autograd::Edge> roots;
-  std::unique_ptr<SavedTensors> saved;  ///< Of a stage that offloads.
-  WeightWork weight_work;               ///< Between the two parts of a backward.
+  std::unique_ptr<SavedTensors> saved;    ///< Of a stage that offloads.
+  WeightWork weight_work;                 ///< Between the two parts of a backward.
   std::unique_ptr<CapturedRun> captured;  ///< Of a forward that was replayed without autograd.
   std::unique_ptr<CaptureTurn> turn;      ///< Of one that serves the capture.
 };
@@ -118,6 +118,8 @@ class StageProgram {
   void put_received(StageRun& run, ValueMap received) const;
   void make_leaves(StageRun& run) const;
   bool replay_forward(StageRun& run, const MicrobatchInput& input) const;
+  void run_usual_forward(StageRun& run, const NodeStream& stream) const;
+  bool take_captured(StageRun& run, const ValueMap& seeds) const;
   ValueMap replay_backward(CapturedRun captured, const ValueMap& seeds, StageRun& run,
                            const capture::Replayer::Sites& sites) const;
   ValueMap replay_inputs(StageRun& run, const ValueMap& seeds) const;
