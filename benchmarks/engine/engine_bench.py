@@ -1,9 +1,9 @@
 """Schedules, several stages on a rank and recompute beside one another: step and memory, predicted and measured.
 
-A T5 with six encoder layers and one decoder layer on four ranks, 16 microbatches a step, the same cuts wherever there
-are as many stages. Every layout trains the same steps in turn, `--rounds` times; all must end with the same bytes of
-weights. Where ranks share cores, measured steps are no measure of waiting: the predicted ones are of ranks with a
-core each.
+A T5 with six encoder layers and one decoder layer, 16 microbatches a step: on four ranks, the same cuts wherever there
+are as many stages; and on two replicas that share nothing, the optimizer's state, or parameters too. Every layout
+trains the same steps in turn, `--rounds` times; those of as many replicas must end with the same bytes of weights.
+Where ranks share cores, measured steps are no measure of waiting: the predicted ones are of ranks with a core each.
 """
 
 import argparse
@@ -27,24 +27,37 @@ class Layout:
 
     schedule: str
     stages: int
-    recompute: str
+    recompute: str = "none"
+    replicas: int = 1
+    sharded: str = ""
     runs: list[dict[str, Any]] = field(default_factory=list)
 
+    def ranks(self) -> int:
+        return RANKS if self.replicas == 1 else self.replicas
+
+    def stages_per_rank(self) -> int:
+        return self.stages * self.replicas // self.ranks()
+
     def name(self) -> str:
-        each = f", {self.stages // RANKS} stages a rank" if self.stages > RANKS else ""
-        return f"{self.schedule}{each}{', recompute' if self.recompute == 'all' else ''}"
+        each = f", {self.stages_per_rank()} stages a rank" if self.stages_per_rank() > 1 else ""
+        recompute = ", recompute" if self.recompute == "all" else ""
+        replicas = f", {self.replicas} replicas" if self.replicas > 1 else ""
+        return f"{self.schedule}{each}{recompute}{replicas}{self.sharded.replace('--', ', ')}"
 
 
 LAYOUTS = [
-    Layout("simple", RANKS, "none"),
+    Layout("simple", RANKS),
     Layout("simple", RANKS, "all"),
-    Layout("interleaved", RANKS, "none"),
+    Layout("interleaved", RANKS),
     Layout("interleaved", RANKS, "all"),
-    Layout("zero_bubble", RANKS, "none"),
-    Layout("interleaved", 2 * RANKS, "none"),
-    Layout("zero_bubble", 2 * RANKS, "none"),
-    Layout("v_half", 2 * RANKS, "none"),
-    Layout("v_min", 2 * RANKS, "none"),
+    Layout("zero_bubble", RANKS),
+    Layout("interleaved", 2 * RANKS),
+    Layout("zero_bubble", 2 * RANKS),
+    Layout("v_half", 2 * RANKS),
+    Layout("v_min", 2 * RANKS),
+    Layout("simple", RANKS, replicas=2),
+    Layout("simple", RANKS, replicas=2, sharded="--shard-state"),
+    Layout("simple", RANKS, replicas=2, sharded="--shard-parameters"),
 ]
 
 
@@ -80,8 +93,8 @@ class Bench:
         cuts = ["--cut-at", self.cuts[layout.stages]] if layout.stages in self.cuts else []
         self.call(
             *("partition", "--graph", str(self.folder / "train.graph.json"), *self.costs()),
-            *("--batch", "32", "--stages", str(layout.stages)),
-            *("--stages-per-rank", str(layout.stages // RANKS), "--schedule", layout.schedule),
+            *("--batch", "32", "--stages", str(layout.stages), "--replicas", str(layout.replicas)),
+            *("--stages-per-rank", str(layout.stages_per_rank()), "--schedule", layout.schedule),
             *("--recompute", layout.recompute, "--out", file, *cuts),
         )
         stages = json.loads(Path(file).read_text())["stages"]
@@ -93,6 +106,7 @@ class Bench:
             self.call(
                 *("train", "--plan", plan, *self.costs(), "--steps", str(steps)),
                 *("--run", f"{run}/run", "--save", f"{run}/weights.safetensors"),
+                *layout.sharded.split(),
             )
             layout.runs.append(json.loads(Path(run, "run/run.json").read_text())["segments"][0])
             return Path(run, "weights.safetensors").read_bytes()
@@ -106,7 +120,7 @@ def row(layout: Layout) -> str:
     off = max((p / m - 1 for p, m in zip(predicted, measured, strict=True)), key=abs)
     steps = statistics.median(run["median_step_ms"] for run in layout.runs)
     return (
-        f"{layout.name():36} {first['predicted_step_ms']:9.1f} {steps:9.1f} {activations / MIB:9.1f} "
+        f"{layout.name():60} {first['predicted_step_ms']:9.1f} {steps:9.1f} {activations / MIB:9.1f} "
         f"{max(predicted) / MIB:9.1f} {max(measured) / MIB:9.1f} {100 * off:+7.1f} %"
     )
 
@@ -121,19 +135,22 @@ def main() -> None:
         bench = Bench(options.program, Path(folder))
         bench.measure()
         plans = [bench.plan(layout) for layout in LAYOUTS]
-        weights = set()
+        weights: dict[int, set[bytes]] = {}
         for _ in range(options.rounds):
             for layout, plan in zip(LAYOUTS, plans, strict=True):
-                weights.add(bench.train(layout, plan, options.steps))
-    if len(weights) != 1:
-        sys.exit(f"the layouts ended with {len(weights)} different weights")
+                weights.setdefault(layout.replicas, set()).add(
+                    bench.train(layout, plan, options.steps)
+                )
+    for replicas, found in weights.items():
+        if len(found) != 1:
+            sys.exit(f"layouts of {replicas} replicas ended with {len(found)} different weights")
     print(
-        f"{'':36} {'step ms':>9} {'measured':>9} {'activ.':>9} {'peak MiB':>9} {'measured':>9} {'furthest':>9}"
+        f"{'':60} {'step ms':>9} {'measured':>9} {'activ.':>9} {'peak MiB':>9} {'measured':>9} {'furthest':>9}"
     )
     for layout in LAYOUTS:
         print(row(layout))
     print(
-        f"all {len(LAYOUTS)} layouts ended with the same bytes of weights; `furthest`: the rank whose peak was "
+        "layouts of as many replicas ended with the same bytes of weights; `furthest`: the rank whose peak was "
         "predicted worst"
     )
 
