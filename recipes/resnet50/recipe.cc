@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "packs/vision/data/labelled_images.h"
+#include "recipes/options/keep_options.h"
 #include "recipes/options/recipe_of.h"
 #include "recipes/resnet50/classification.h"
 #include "trireme/error.h"
@@ -28,6 +29,7 @@ struct Options {
   std::optional<std::int64_t> shorter;
   vision::RandomCropOptions random;
   bool has_no_flips = false;
+  KeepDecoded keep;
 
   vision::ResNetConfig model;
   std::string stem = "imagenet";
@@ -58,6 +60,9 @@ class Data {
         files.classes = training_->classes;
         evaluation_ = vision::open_images(options.evaluation_images, files);
       }
+      const vision::KeepOptions keep{options.keep.bytes, options.keep.folder};
+      decoded_ = std::make_shared<vision::DecodedImages>(keep);
+      decoded_evaluation_ = std::make_shared<vision::DecodedImages>(keep);
     }
     // Drawn first, so that the samples are the same for every size of the model.
     const auto seed = torch::randint(std::numeric_limits<std::int64_t>::max(), {1}, torch::kLong);
@@ -65,11 +70,13 @@ class Data {
                               .random = options.random,
                               .seed = static_cast<std::uint64_t>(seed.item<std::int64_t>())};
     if (options.has_no_flips) view.random->flip_probability = 0;
-    ClassificationData data{.training = std::make_shared<vision::ImageSource>(*training_, view)};
+    ClassificationData data{.training =
+                                std::make_shared<vision::ImageSource>(*training_, view, decoded_)};
     if (evaluation_) {
       view.random.reset();
       view.shorter = options.shorter.value_or((options.size * 256 + 112) / 224);
-      data.evaluation = std::make_shared<vision::ImageSource>(*evaluation_, view);
+      data.evaluation =
+          std::make_shared<vision::ImageSource>(*evaluation_, view, decoded_evaluation_);
     }
     return make_classification(config_of(options, training_->classes.size()), data,
                                options.smoothing);
@@ -77,6 +84,7 @@ class Data {
 
  private:
   std::optional<vision::LabelledImages> training_, evaluation_;
+  std::shared_ptr<vision::DecodedImages> decoded_, decoded_evaluation_;
 };
 
 void add_data_options(CLI::App& app, Options& options) {
@@ -108,6 +116,7 @@ void add_data_options(CLI::App& app, Options& options) {
       ->default_str("1.33333");
   app.add_flag("--resnet50-no-flips", options.has_no_flips,
                "Left and right never change places: as digits want it");
+  add_keep_options(app, "resnet50", options.keep);
 }
 
 void add_model_options(CLI::App& app, Options& options) {

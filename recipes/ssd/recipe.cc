@@ -12,6 +12,7 @@
 #include <string>
 
 #include "packs/vision/data/boxed_images.h"
+#include "recipes/options/keep_options.h"
 #include "recipes/options/recipe_of.h"
 #include "recipes/ssd/detection.h"
 #include "trireme/error.h"
@@ -25,6 +26,7 @@ struct Options {
   std::filesystem::path images, annotations, evaluation_images, evaluation_annotations, results;
   std::optional<std::int64_t> max_boxes;
   bool has_no_flips = false, has_colors = false;
+  KeepDecoded keep;
 
   vision::SsdConfig model;
   bool has_plain_norms = false;
@@ -43,11 +45,13 @@ class Data {
                                    .seed = static_cast<std::uint64_t>(seed.item<std::int64_t>())};
     if (options.has_no_flips) view.random->flip_probability = 0;
     if (options.has_colors) view.random->colors = vision::ColorJitterOptions{};
-    DetectionData data{.training = std::make_shared<vision::BoxedImageSource>(*training_, view),
-                       .results = options.results};
+    DetectionData data{
+        .training = std::make_shared<vision::BoxedImageSource>(*training_, view, decoded_),
+        .results = options.results};
     if (evaluation_) {
       view.random.reset();
-      data.evaluation = std::make_shared<vision::BoxedImageSource>(*evaluation_, view);
+      data.evaluation =
+          std::make_shared<vision::BoxedImageSource>(*evaluation_, view, decoded_evaluation_);
     }
     vision::SsdConfig config = options.model;
     config.num_classes = std::ssize(training_->category_ids) + 1;
@@ -64,6 +68,9 @@ class Data {
                   "--ssd-annotations");
     }
     training_ = vision::open_boxed_images(options.images, options.annotations);
+    const vision::KeepOptions keep{options.keep.bytes, options.keep.folder};
+    decoded_ = std::make_shared<vision::DecodedImages>(keep);
+    decoded_evaluation_ = std::make_shared<vision::DecodedImages>(keep);
     if (options.evaluation_annotations.empty()) return;
     evaluation_ = vision::open_boxed_images(
         options.evaluation_images.empty() ? options.images : options.evaluation_images,
@@ -78,6 +85,7 @@ class Data {
   }
 
   std::optional<vision::BoxedImages> training_, evaluation_;
+  std::shared_ptr<vision::DecodedImages> decoded_, decoded_evaluation_;
 };
 
 void add_data_options(CLI::App& app, Options& options) {
@@ -98,6 +106,7 @@ void add_data_options(CLI::App& app, Options& options) {
   app.add_flag("--ssd-no-flips", options.has_no_flips, "Left and right never change places");
   app.add_flag("--ssd-colors", options.has_colors,
                "Brightness, contrast, saturation and hue move at random");
+  add_keep_options(app, "ssd", options.keep);
 }
 
 void add_model_options(CLI::App& app, Options& options) {

@@ -81,8 +81,11 @@ void write_boxes(const std::vector<LabelledBox>& boxes,
 
 }  // namespace
 
-BoxedImageSource::BoxedImageSource(BoxedImages images, const BoxedImageOptions& options)
-    : images_(std::move(images)), options_(options) {
+BoxedImageSource::BoxedImageSource(BoxedImages images, const BoxedImageOptions& options,
+                                   std::shared_ptr<DecodedImages> decoded)
+    : images_(std::move(images)),
+      options_(options),
+      decoded_(decoded ? std::move(decoded) : std::make_shared<DecodedImages>(KeepOptions{})) {
   check_options(images_, options);
   fields_ = {{"image", Dtype::kF32, {3, options.size, options.size}},
              {"boxes", Dtype::kF32, {options.max_boxes, 4}},
@@ -105,33 +108,27 @@ void BoxedImageSource::read_image(data::Sample sample, const PixelBox& crop,
                                   std::span<float> out) const {
   const BoxedImage& image = images_.images[static_cast<std::size_t>(sample.index)];
   const std::filesystem::path path = images_.folder / image.name;
-  const auto encoded = [&] {
+  const auto read = [&] {
     data::ReadTimer timer("read");
     auto bytes = read_file_bytes(path);
     timer.add_bytes(std::ssize(bytes));
     return bytes;
-  }();
+  };
+  const auto name = [&] { return "'" + path.string() + "'"; };
   const ImageSize size{.height = options_.size, .width = options_.size};
   const Sampling sampling{.x = static_cast<double>(crop.x),
                           .y = static_cast<double>(crop.y),
                           .width = static_cast<double>(crop.width),
                           .height = static_cast<double>(crop.height),
                           .bounds = crop};
-  try {
-    const Pixels pixels = [&] {
-      const data::ReadTimer timer("decode");
-      return decode_image(encoded, [&](ImageSize real) {
-        if (real == image.size) return pixels_for(sampling, size);
-        throw Error(ErrorKind::kCorruptData, "the image is " + to_text(real) +
-                                                 " (height x width), by its annotations " +
-                                                 to_text(image.size));
-      });
-    }();
-    const data::ReadTimer timer("resize");
-    resize(pixels, sampling, {.size = size, .is_flipped = is_flipped(sample)}, out.data());
-  } catch (const Error& error) {
-    throw Error(error.kind(), "'" + path.string() + "': " + error.message());
-  }
+  const auto pixels = decoded_->get(sample.index, {read, name}, [&](ImageSize real) {
+    if (real == image.size) return pixels_for(sampling, size);
+    throw Error(ErrorKind::kCorruptData, "the image is " + to_text(real) +
+                                             " (height x width), by its annotations " +
+                                             to_text(image.size));
+  });
+  const data::ReadTimer timer("resize");
+  resize(*pixels, sampling, {.size = size, .is_flipped = is_flipped(sample)}, out.data());
 }
 
 void BoxedImageSource::normalise(data::Sample sample, std::span<float> levels) const {

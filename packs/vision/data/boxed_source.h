@@ -2,13 +2,14 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "packs/vision/data/boxed_images.h"
 #include "packs/vision/data/color_jitter.h"
-#include "packs/vision/data/decode.h"
+#include "packs/vision/data/decoded_images.h"
 #include "trireme/data.h"
 
 namespace trireme::vision {
@@ -40,8 +41,10 @@ struct BoxedImageOptions {
 /// Threads  immutable.
 class BoxedImageSource : public data::Source {
  public:
-  /// Errors   kInvalidArgument, naming it, for an option out of range or an image with more than `max_boxes`.
-  BoxedImageSource(BoxedImages images, const BoxedImageOptions& options);
+  /// decoded   as of ImageSource.
+  /// Errors    kInvalidArgument, naming it, for an option out of range or an image with more than `max_boxes`.
+  BoxedImageSource(BoxedImages images, const BoxedImageOptions& options,
+                   std::shared_ptr<DecodedImages> decoded = nullptr);
 
   std::int64_t num_samples() const override { return std::ssize(images_.images); }
   const std::vector<data::Field>& fields() const override { return fields_; }
@@ -58,6 +61,7 @@ class BoxedImageSource : public data::Source {
 
   BoxedImages images_;
   BoxedImageOptions options_;
+  std::shared_ptr<DecodedImages> decoded_;
   std::vector<data::Field> fields_;
 };
 

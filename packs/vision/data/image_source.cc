@@ -5,7 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "packs/vision/data/decode.h"
 #include "trireme/base/json.h"
 #include "trireme/base/random.h"
 #include "trireme/base/sha256.h"
@@ -60,8 +59,11 @@ LevelScale scale_of(const ImageOptions& options) {
 
 }  // namespace
 
-ImageSource::ImageSource(LabelledImages images, const ImageOptions& options)
-    : images_(std::move(images)), options_(options) {
+ImageSource::ImageSource(LabelledImages images, const ImageOptions& options,
+                         std::shared_ptr<DecodedImages> decoded)
+    : images_(std::move(images)),
+      options_(options),
+      decoded_(decoded ? std::move(decoded) : std::make_shared<DecodedImages>(KeepOptions{})) {
   check_images(options);
   scale_ = scale_of(options);
   const Dtype dtype = options.has_bytes ? Dtype::kU8 : Dtype::kF32;
@@ -79,29 +81,22 @@ bool ImageSource::is_flipped(data::Sample sample) const {
 }
 
 void ImageSource::read_image(data::Sample sample, float* out) const {
-  const auto index = static_cast<std::size_t>(sample.index);
-  const auto encoded = [&] {
+  const auto read = [&] {
     data::ReadTimer timer("read");
-    auto bytes = images_.records->read(sample.index, images_.image_fields[index]);
+    const auto& field = images_.image_fields[static_cast<std::size_t>(sample.index)];
+    auto bytes = images_.records->read(sample.index, field);
     timer.add_bytes(std::ssize(bytes));
     return bytes;
-  }();
+  };
+  const auto name = [&] { return images_.records->name(sample.index); };
   const ImageSize size{.height = options_.size, .width = options_.size};
   Sampling sampling;
-  try {
-    const Pixels pixels = [&] {
-      const data::ReadTimer timer("decode");
-      return decode_image(encoded, [&](ImageSize image) {
-        sampling = sampling_of(sample, image);
-        return pixels_for(sampling, size);
-      });
-    }();
-    const data::ReadTimer timer("resize");
-    resize(pixels, sampling, {.size = size, .is_flipped = is_flipped(sample), .scale = scale_},
-           out);
-  } catch (const Error& error) {
-    throw Error(error.kind(), images_.records->name(sample.index) + ": " + error.message());
-  }
+  const auto pixels = decoded_->get(sample.index, {read, name}, [&](ImageSize image) {
+    sampling = sampling_of(sample, image);
+    return pixels_for(sampling, size);
+  });
+  const data::ReadTimer timer("resize");
+  resize(*pixels, sampling, {.size = size, .is_flipped = is_flipped(sample), .scale = scale_}, out);
 }
 
 void ImageSource::read(data::Sample sample,

@@ -2,10 +2,12 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "packs/vision/data/decoded_images.h"
 #include "packs/vision/data/image_views.h"
 #include "packs/vision/data/labelled_images.h"
 #include "trireme/data.h"
@@ -35,8 +37,10 @@ struct ImageOptions {
 /// Threads  immutable.
 class ImageSource : public data::Source {
  public:
-  /// Errors   kInvalidArgument, naming it, for an option out of range.
-  ImageSource(LabelledImages images, const ImageOptions& options);
+  /// decoded   of these images alone; sources of the same may share it. None: each visit decodes.
+  /// Errors    kInvalidArgument, naming it, for an option out of range.
+  ImageSource(LabelledImages images, const ImageOptions& options,
+              std::shared_ptr<DecodedImages> decoded = nullptr);
 
   std::int64_t num_samples() const override { return std::ssize(images_.labels); }
   const std::vector<data::Field>& fields() const override { return fields_; }
@@ -52,6 +56,7 @@ class ImageSource : public data::Source {
 
   LabelledImages images_;
   ImageOptions options_;
+  std::shared_ptr<DecodedImages> decoded_;
   LevelScale scale_;
   std::vector<data::Field> fields_;
 };
