@@ -103,6 +103,11 @@ def test_accuracy_of_two_classes_and_of_predictions() -> None:
             r"shape \[4, 3\] and 'labels' \[4, 1\]",
         ),
         (accuracy(threshold=0.5), {"scores": SCORES, "labels": [0] * 4}, "have the labels' shape"),
+        (
+            accuracy(threshold=0),
+            {"scores": [-1.0, 1.0], "labels": [-1, 1]},
+            "has label -1; there are",
+        ),
         (accuracy("logits"), {"scores": SCORES}, "there is no output 'logits', only 'scores'"),
         (
             top_k_accuracy(3),
@@ -147,6 +152,9 @@ def test_log_loss() -> None:
     assert two == {"log_loss": expected}
     classes = [[0.25, 0.25, 0.5], [0.5, 0.5, 0.0], [0.0, 0.25, 0.75]]
     assert measured(log_loss(), probabilities=classes, labels=[0, 1, 2]) == {"log_loss": expected}
+    rounded = torch.tensor(classes, dtype=torch.bfloat16) * 1.01  # as a softmax in bf16 leaves them
+    found = measured(log_loss(), probabilities=rounded, labels=[0, 1, 2])
+    assert found["log_loss"] == pytest.approx(two["log_loss"], abs=0.01)
     # Clipped by the type's epsilon.
     certain = torch.tensor([[1.0, 0.0]], dtype=torch.float64)
     found = measured(log_loss(), probabilities=certain, labels=[1])
@@ -272,7 +280,7 @@ def test_what_dice_refuses() -> None:
     with pytest.raises(ValueError, match="32 bits"):
         measured(dice(2), predictions=labels + 2**32, labels=labels)
     with pytest.raises(ValueError, match="class_names has 1 names; give 2"):
-        dice(3, class_names=["kidney"])
+        dice(3, class_names=["kidney", "kidney"])
     with pytest.raises(ValueError, match="first_class is 2"):
         dice(2, first_class=2)
 

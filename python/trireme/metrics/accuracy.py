@@ -28,8 +28,8 @@ def accuracy(
     scores         name of the output [samples, .., classes], before or after a softmax; or of labels that are
                    predicted, integers [samples, ..]; or, with `threshold`, [samples, ..], one number for each label.
     labels         name of the output [samples, ..] of whole numbers or bool: 0 to classes - 1.
-    threshold      of two classes, or of several labels a sample: a score above it says 1, else 0. 0.5 of
-                   probabilities, 0 of scores before a sigmoid.
+    threshold      of two classes, 0 and 1, or of several such labels a sample: a score above it says 1, else 0. 0.5
+                   of probabilities, 0 of scores before a sigmoid.
     ignore_index   labels of this value are not counted.
     Results        `name`; NaN without labels.
     Errors         ValueError where shapes do not fit, a score is NaN, or a label is out of range.
@@ -82,6 +82,8 @@ class _Accuracy(Metric):
         if scores.is_floating_point() and bool(scores.isnan().any()):
             raise ValueError(f"output {self.scores!r} has a score that is NaN")
         if scores.shape == labels.shape:
+            if self.threshold is not None:
+                check_labels(labels[is_counted], 2, self.labels)
             return self._predictions(scores) == labels
         if scores.shape[:-1] != labels.shape or self.threshold is not None:
             raise ValueError(self._misfit(scores, labels))

@@ -121,13 +121,13 @@ class _AveragePrecision(Metric):
                 "[samples, objects, 4] and labels [samples, objects]"
             )
         numbers = _as_f64(corners)
-        return np.concatenate([numbers[..., :2], numbers[..., 2:] - numbers[..., :2]], 2), _as_f64(
-            named
-        )
+        numbers[..., 2:] -= numbers[..., :2]
+        return numbers, _as_f64(named)
 
 
 def _as_f64(values: torch.Tensor) -> np.ndarray:
-    return values.double().numpy()
+    """A copy."""
+    return values.to(torch.float64, copy=True).numpy()
 
 
 def _rows(ids: np.ndarray, found: list[np.ndarray]) -> np.ndarray:

@@ -40,10 +40,10 @@ def dice(
         raise ValueError(
             f"first_class is {first_class}; give one of the classes 0 to {num_classes - 1}"
         )
-    if class_names and len(class_names) != num_classes - first_class:
+    if class_names and len(set(class_names)) != num_classes - first_class:
         raise ValueError(
-            f"class_names has {len(class_names)} names; give {num_classes - first_class}, of the classes "
-            f"{first_class} to {num_classes - 1}"
+            f"class_names has {len(set(class_names))} names; give {num_classes - first_class} different ones, of the "
+            f"classes {first_class} to {num_classes - 1}"
         )
     return _Dice(num_classes, predictions, labels, first_class, smoothing, tuple(class_names), name)
 

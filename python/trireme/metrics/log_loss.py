@@ -37,16 +37,24 @@ class _LogLoss(Metric):
 
     def of_part(self, outputs: dict[str, torch.Tensor]) -> Part:
         labels = labels_of(outputs, self.labels)
-        given = output_of(outputs, self.probabilities)
-        given = given if given.dtype == torch.float64 else given.float()
-        if labels.dim() != 1 or given.shape[:1] != labels.shape or given.dim() > 2:
+        output = output_of(outputs, self.probabilities)
+        given = output if output.dtype == torch.float64 else output.float()
+        if (
+            labels.dim() != 1
+            or given.shape[:1] != labels.shape
+            or given.dim() > 2
+            or not output.is_floating_point()
+        ):
             raise ValueError(
                 f"output {self.probabilities!r} has shape {list(given.shape)} and {self.labels!r} "
-                f"{list(labels.shape)}; give [samples] or [samples, classes], and labels [samples]"
+                f"{list(labels.shape)}; give floats [samples] or [samples, classes], and labels [samples]"
             )
         if given.dim() == 2 and given.shape[1] > 1:
             check_labels(labels, given.shape[1], self.labels)
-            return self._losses(given, labels), labels.new_empty(0)
+            self._check_sums(given, math.sqrt(torch.finfo(output.dtype).eps))
+            own = given.gather(1, labels.unsqueeze(1)).squeeze(1).double()
+            epsilon = torch.finfo(given.dtype).eps
+            return -own.clamp(epsilon, 1 - epsilon).log(), labels.new_empty(0)
         check_labels(labels, 2, self.labels)
         return given.flatten(), labels.to(torch.uint8)
 
@@ -59,14 +67,11 @@ class _LogLoss(Metric):
         # Rounded once, so that no cut into parts changes a bit.
         return {self.name: math.fsum(first.tolist()) / len(first) if len(first) else math.nan}
 
-    def _losses(self, probabilities: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        epsilon = torch.finfo(probabilities.dtype).eps
+    def _check_sums(self, probabilities: torch.Tensor, tolerance: float) -> None:
         sums = probabilities.double().sum(1)
-        is_bad = ((sums - 1).abs() <= math.sqrt(epsilon)).logical_not() | (probabilities < 0).any(1)
-        for row in is_bad.nonzero()[:1, 0].tolist():
+        is_good = ((sums - 1).abs() <= tolerance) & (probabilities >= 0).all(1)
+        for row in (~is_good).nonzero()[:1, 0].tolist():
             raise ValueError(
                 f"output {self.probabilities!r} has a sample with probabilities of sum {sums[row]:g}, the least of "
                 f"them {probabilities[row].min():g}; give them after a softmax"
             )
-        own = probabilities.gather(1, labels.unsqueeze(1)).squeeze(1)
-        return -own.clamp(epsilon, 1 - epsilon).double().log()
