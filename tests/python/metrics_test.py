@@ -59,7 +59,7 @@ def test_metrics_are_of_all_samples_in_order() -> None:
         raise KeyError("no such output")
 
     for metric, message in (
-        (fails, "no such output"),
+        (fails, "model failure: a metric of the evaluation failed: KeyError: 'no such output'"),
         (roc_auc(), "there is no output 'labels', only 'kind', 'scores'"),
         (
             lambda outputs: {"nothing": float("nan")},
