@@ -1,6 +1,7 @@
 #include "trireme/model.h"
 
 #include <ATen/Functions.h>
+#include <c10/util/Exception.h>
 #include <pybind11/stl.h>
 
 #include <cstring>
@@ -71,16 +72,27 @@ Opaque make_python_opaque(std::string name, py::object function, const NamedTens
   return Opaque(std::move(opaque));
 }
 
+/// What a metric raises, which is no refusal of torch's, as a model's is.
+template <typename Call>
+auto in_metric(const Call& call) {
+  try {
+    return in_python(call);
+  } catch (const c10::Error& failure) {
+    throw Error(ErrorKind::kModelFailure, std::string("a metric of the evaluation failed: ") +
+                                              failure.what_without_backtrace());
+  }
+}
+
 /// An object with add(outputs: dict) and results() -> dict.
 class PythonMetric : public Metric {
  public:
   explicit PythonMetric(py::object metric) : metric_(std::move(metric)) {}
 
   void add(const Batch& outputs) override {
-    in_python([&] { metric_.get().attr("add")(to_dict(outputs)); });
+    in_metric([&] { metric_.get().attr("add")(to_dict(outputs)); });
   }
   std::vector<std::pair<std::string, double>> results() override {
-    return in_python([&] {
+    return in_metric([&] {
       std::vector<std::pair<std::string, double>> results;
       for (const auto& [name, value] : metric_.get().attr("results")().cast<py::dict>()) {
         results.emplace_back(name.cast<std::string>(), value.cast<double>());

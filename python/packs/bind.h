@@ -12,6 +12,7 @@ namespace trireme::python {
 /// Each adds a part of packs/ or trireme/kernels to the module.
 void bind_coco(py::module_& module);
 void bind_components(py::module_& module);
+void bind_dice(py::module_& module);
 void bind_optimizers(py::module_& module);
 void bind_ranking(py::module_& module);
 void bind_word_errors(py::module_& module);

@@ -6,6 +6,7 @@ PYBIND11_MODULE(_packs, module) {
   bind_failures(module);
   bind_coco(module);
   bind_components(module);
+  bind_dice(module);
   bind_optimizers(module);
   bind_ranking(module);
   bind_word_errors(module);

@@ -50,6 +50,7 @@ _PLACES = {
     "rank": "ranks",
     "rdp_rank": "ranks",
     "rdp_size": "ranks",
+    "shutdown": "ranks",
     "size": "ranks",
     "tp_rank": "ranks",
     "tp_size": "ranks",

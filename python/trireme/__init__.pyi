@@ -46,6 +46,7 @@ from trireme.ranks import pp_size as pp_size
 from trireme.ranks import rank as rank
 from trireme.ranks import rdp_rank as rdp_rank
 from trireme.ranks import rdp_size as rdp_size
+from trireme.ranks import shutdown as shutdown
 from trireme.ranks import size as size
 from trireme.ranks import tp_rank as tp_rank
 from trireme.ranks import tp_size as tp_size

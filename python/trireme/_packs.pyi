@@ -113,6 +113,12 @@ def count_word_errors(
     as_sclite: bool,
     ignores_case: bool,
 ) -> WordErrors: ...
+def dice(
+    num_classes: int,
+    predicted: numpy.typing.ArrayLike,
+    expected: numpy.typing.ArrayLike,
+    smoothing: float,
+) -> numpy.typing.NDArray[numpy.float64]: ...
 def evaluate_coco(
     truth: CocoGroundTruth,
     detections: CocoDetections,

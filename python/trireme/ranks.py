@@ -39,7 +39,7 @@ def init(
     if _world is None and _core.is_rank():
         _world = World(timeout_s)
         _tell_of_failures(_world)
-        atexit.register(_leave)
+        atexit.register(shutdown)
     world = _world or World(timeout_s)  # alone, what fails in one leaves the next as it is
     if ranks is not None and ranks != world.size:
         raise ValueError(
@@ -132,6 +132,18 @@ def barrier() -> None:
     init().barrier()
 
 
+def shutdown() -> None:
+    """Leaves the other ranks, once all of them do, and closes what is open here. A program's end does it, too: this is
+    for workers of a pool, which outlive a training. `init` then meets ranks anew."""
+    global _world
+    for what in list(_open):
+        what.close()
+    world, _world = _world, None
+    atexit.unregister(shutdown)
+    if world is not None:
+        world.shutdown()
+
+
 class Closable(Protocol):
     def close(self) -> None: ...
 
@@ -161,15 +173,6 @@ def _command_line() -> list[str]:
     return [sys.executable, *sys.orig_argv[1:]]
 
 
-def _leave() -> None:
-    global _world
-    for what in list(_open):
-        what.close()
-    world, _world = _world, None
-    if world is not None:
-        world.shutdown()
-
-
 def _tell_of_failures(world: World) -> None:
     """An exception that ends this process becomes that of the ranks that wait for it."""
     before = sys.excepthook
@@ -179,8 +182,9 @@ def _tell_of_failures(world: World) -> None:
     ) -> None:
         frames = traceback.extract_tb(trace)
         place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-        world.fail(f"{kind.__name__}: {failure}{place}")
-        atexit.unregister(_leave)  # no goodbye: the others end, too
+        if _world is world:
+            world.fail(f"{kind.__name__}: {failure}{place}")
+            atexit.unregister(shutdown)  # no goodbye: the others end, too
         before(kind, failure, trace)
 
     sys.excepthook = tell

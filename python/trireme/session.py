@@ -11,7 +11,7 @@ from trireme import _core
 from trireme import ranks as _ranks
 from trireme._core import Graph, Plan, SessionEnd, StepLosses, StepReport
 from trireme.data import Samples, to_source
-from trireme.metrics import CollectedOutputs, MetricFunction
+from trireme.metrics.metric import CollectedParts, MetricLike, to_metric
 from trireme.modules import LossFunction, first_names, to_model
 
 
@@ -35,10 +35,11 @@ class Session:
                      what the model returns, or its `loss`.
     data             tensors by name, or a map-style data set of samples that are alike.
     evaluation       the same, held out; `evaluate` and the run's options say when it is used.
-    metrics          metrics(outputs) -> numbers by name, of all of the evaluation's samples, which no sum of losses
-                     gives: `lambda o: {"AUC": roc_auc_score(o["label"], o["score"])}`. Called on rank 0.
-                     outputs: what `loss` returns as trireme.output(..), each [samples, ...] in the order of the data;
-                     a list of parts where their lengths differ.
+    metrics          of all of the evaluation's samples, out of what `loss` returns as trireme.output(..): one of
+                     trireme.metrics, as accuracy() or roc_auc(); a function of one's own; a list of these. On rank 0.
+                     metrics(outputs) -> numbers by name: `lambda o: {"AUC": roc_auc_score(o["label"], o["score"])}`;
+                     outputs by name, each [samples, ...] in the order of the data, a list of parts where their
+                     lengths differ.
     plan             "auto": measured, then the best plan for speed ("memory": for least memory); "even": stages of
                      about as many operators each, not measured; a Plan, or its file's path.
     ranks            started on this machine if nobody else has (`trireme.init`).
@@ -71,7 +72,7 @@ class Session:
         data: Samples | None = None,
         *,
         evaluation: Samples | None = None,
-        metrics: MetricFunction | None = None,
+        metrics: MetricLike | None = None,
         plan: str | Path | Plan = "auto",
         ranks: int | None = None,
         batch_size: int = 32,
@@ -88,6 +89,7 @@ class Session:
             raise TypeError("a Session needs data: tensors by name, or a map-style data set")
         source, form = to_source(data)
         evaluated = to_source(evaluation)[0] if evaluation is not None else None
+        collect = None if metrics is None else partial(CollectedParts, to_metric(metrics))
         if precision == "f16":
             options.setdefault("loss_scale", 65536)
         if isinstance(model, torch.nn.Module):
@@ -100,7 +102,6 @@ class Session:
         def workload_of(module: torch.nn.Module) -> _core.Workload:
             self._module = module
             model = to_model(module, loss, form, scalars or {}, precision)
-            collect = None if metrics is None else partial(CollectedOutputs, metrics)
             return _core.Workload(model, source, evaluated, collect)
 
         given = workload_of(model) if isinstance(model, torch.nn.Module) else None

@@ -1,4 +1,4 @@
-"""Volumes: connected components in 3 dimensions. Arguments as those of cc3d.
+"""Volumes: connected components in 3 dimensions, with the arguments of cc3d; Dice.
 
     labels, count = trireme.volume.connected_components(volume, connectivity=26, return_N=True)
     sizes = trireme.volume.statistics(labels)["voxel_counts"]
@@ -92,6 +92,24 @@ def statistics(out_labels: Any) -> dict[str, Any]:
         ],
         "centroids": _packs.centroids(volume, count)[:, skipped:],
     }
+
+
+def dice(prediction: Any, truth: Any, num_classes: int, smoothing: float = 0.0) -> np.ndarray:
+    """The overlap 2 |P and T| / (|P| + |T|) of each class's voxels P in a prediction with those T in the truth.
+
+    prediction, truth   labels from 0 to num_classes - 1, [depth, height, width] or [height, width]; bool or integers.
+    smoothing           added to numerator and denominator; MLPerf's is 1e-6.
+    Returns    f64 [num_classes], background included; NaN of a class that is in neither, where nothing smooths.
+    Errors     ValueError for other types and shapes; trireme.Error naming the voxel whose label is out of range.
+    Source     Dice, "Measures of the amount of ecologic association between species", 1945.
+    """
+    volumes = [_integers(labels).astype(np.int32, copy=False) for labels in (prediction, truth)]
+    if volumes[0].shape != volumes[1].shape:
+        raise ValueError(
+            f"the prediction has shape {list(volumes[0].shape)}, the truth {list(volumes[1].shape)}; give both alike"
+        )
+    shape = (1,) * (3 - volumes[0].ndim) + volumes[0].shape
+    return _packs.dice(num_classes, volumes[0].reshape(shape), volumes[1].reshape(shape), smoothing)
 
 
 def _integers(data: Any) -> np.ndarray:

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 import trireme
+from trireme.metrics import accuracy, roc_auc, top_k_accuracy
 from trireme.ranking import roc_auc_score
 
 
@@ -31,7 +32,14 @@ def test_metrics_are_of_all_samples_in_order() -> None:
 
     data = {"x": inputs[:64], "kind": kinds[:64]}
     held_out = {"x": inputs[64:], "kind": kinds[64:]}
-    session = trireme.Session(model, loss, data, evaluation=held_out, metrics=measure, plan="even")
+    session = trireme.Session(
+        model,
+        loss,
+        data,
+        evaluation=held_out,
+        metrics=[measure, accuracy("scores", "kind"), top_k_accuracy(2, "scores", "kind")],
+        plan="even",
+    )
     found = session.evaluate()
     session.close()
     with torch.no_grad():
@@ -39,7 +47,9 @@ def test_metrics_are_of_all_samples_in_order() -> None:
     torch.testing.assert_close(seen["scores"], scores)
     assert torch.equal(seen["kind"], held_out["kind"])
     auc = roc_auc_score(held_out["kind"] == 1, scores[:, 1])
-    assert [total.name for total in found.losses] == ["loss", "AUC"]
+    names = [total.name for total in found.losses]
+    assert names == ["loss", "AUC", "accuracy", "top2_accuracy"]
+    assert found.losses[2].mean == (scores.argmax(1) == held_out["kind"]).double().mean()
     assert found.losses[1].mean == pytest.approx(auc)
     assert found.total == pytest.approx(
         nn.functional.cross_entropy(scores, held_out["kind"]).item()
@@ -48,6 +58,16 @@ def test_metrics_are_of_all_samples_in_order() -> None:
     def fails(outputs: dict[str, Any]) -> dict[str, float]:
         raise KeyError("no such output")
 
-    session = trireme.Session(model, loss, data, evaluation=held_out, metrics=fails, plan="even")
-    with pytest.raises(trireme.Error, match="no such output"):
-        session.evaluate()
+    for metric, message in (
+        (fails, "model failure: a metric of the evaluation failed: KeyError: 'no such output'"),
+        (roc_auc(), "there is no output 'labels', only 'kind', 'scores'"),
+        (
+            lambda outputs: {"nothing": float("nan")},
+            "the metric 'nothing' of the evaluation is nan",
+        ),
+    ):
+        session = trireme.Session(
+            model, loss, data, evaluation=held_out, metrics=metric, plan="even"
+        )
+        with pytest.raises(trireme.Error, match=message):
+            session.evaluate()

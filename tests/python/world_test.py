@@ -1,6 +1,8 @@
 """The ranks of a run, from Python."""
 
+import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -34,3 +36,36 @@ def test_names_have_types() -> None:
 def test_importing_the_package_loads_no_torch() -> None:
     program = "import sys, trireme; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+POOLED = """
+import os, sys, torch, trireme
+
+for port in sys.argv[1:]:
+    os.environ["MASTER_PORT"] = port
+    numbers = torch.tensor([trireme.rank() + 1.0])
+    trireme.init().all_reduce(numbers)
+    print(trireme.size(), numbers.item())
+    trireme.shutdown()
+    trireme.shutdown()
+"""
+
+
+def test_workers_of_a_pool_meet_again() -> None:
+    with socket.socket() as first, socket.socket() as second:
+        first.bind(("127.0.0.1", 0))
+        second.bind(("127.0.0.1", 0))
+        ports = [str(place.getsockname()[1]) for place in (first, second)]
+    place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", POOLED, *ports],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | place | {"RANK": str(rank)},
+        )
+        for rank in range(2)
+    ]
+    for worker in workers:
+        assert worker.communicate(timeout=60)[0] == "2 3.0\n2 3.0\n"
+        assert worker.returncode == 0

@@ -11,6 +11,7 @@ MODULES = (
     "speech",
     "text",
     "nn",
+    "metrics",
     "ranking",
     "volume",
     "optim",
