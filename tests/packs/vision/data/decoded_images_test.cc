@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kSize = 12, kImages = 16, kVisits = 3;
+constexpr std::int64_t kCropSide = 12, kImages = 16, kVisits = 3;
 constexpr std::int64_t kRoomForAll = 1 << 20;
 
 std::vector<std::byte> bytes_of(const std::string& text) {
@@ -40,9 +40,9 @@ class DecodedImagesTest : public data::FolderFiles {
 
   /// All samples of some epochs, one after the other.
   std::vector<float> epochs(std::shared_ptr<DecodedImages> decoded, int num_threads = 1) const {
-    const ImageSource source(images_, {.size = kSize, .random = RandomCropOptions{}, .seed = 5},
+    const ImageSource source(images_, {.size = kCropSide, .random = RandomCropOptions{}, .seed = 5},
                              std::move(decoded));
-    constexpr std::size_t kValues = 3 * kSize * kSize;
+    constexpr std::size_t kValues = 3 * kCropSide * kCropSide;
     std::vector<float> values(kVisits * kImages * kValues);
     const auto read = [&](std::int64_t i) {
       std::int64_t label = 0;
