@@ -8,6 +8,7 @@
 #include "tests/base/error_of.h"
 #include "tests/base/test_folder.h"
 #include "tests/packs/speech/data/audio_files.h"
+#include "tests/packs/speech/data/libsndfile_leaks.h"
 
 namespace trireme::speech {
 namespace {
