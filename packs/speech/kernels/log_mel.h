@@ -37,7 +37,7 @@ struct MelOptions {
 /// from the lowest bin on. Sixteen frames at once, one in each place of a vector.
 ///
 /// Order     the bits of a frame depend on its samples alone, not on its neighbours, on threads or the processor.
-/// Cost      some 0.3 n_fft log2(n_fft) vector operations a frame; 36 n_fft floats of scratch a call, and a copy of the samples.
+/// Cost      some 0.3 n_fft log2(n_fft) operations of vectors of 8 a frame; 32 n_fft floats of scratch a thread, and a copy of the samples.
 /// Threads   immutable.
 class LogMel {
  public:
