@@ -37,8 +37,8 @@ const char* to_text(AudioForm form);
 /// kCorruptData, saying what was expected and how many bytes came, for others.
 AudioForm form_of(const AudioBytes& bytes);
 
-/// kCorruptData for a WAV whose samples are said to go on beyond its end, which libsndfile takes for a shorter one. Any length is
-/// right where the header leaves it open (0xFFFFFFFF, as of a stream).
+/// kCorruptData for a WAV whose samples are said to go on beyond its end, which libsndfile takes for a shorter one. Any
+/// length is right where the header leaves it open (0xFFFFFFFF, as of a stream).
 void check_wav_end(const AudioBytes& bytes);
 
 }  // namespace trireme::speech::internal

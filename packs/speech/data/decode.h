@@ -34,14 +34,15 @@ struct DecodeOptions {
   bool is_mono = false;                    ///< The mean of all channels, as one.
 };
 
-/// Decodes WAV, FLAC, MP3 or Ogg (Vorbis, Opus). Which it is, the first bytes say. A part has the samples of the whole, bit by
-/// bit; what is in front of it is skipped, not decoded, but for an MP3, whose frames are counted first.
+/// Decodes WAV, FLAC, MP3 or Ogg (Vorbis, Opus). Which it is, the first bytes say. A part has the samples of the whole,
+/// bit by bit; what is in front of it is skipped, not decoded, but for an MP3, whose frames are counted first.
 ///
-/// Errors   kCorruptData for bytes that are none of these, are cut off or damaged, for samples that are not finite, for more than
-///          2^29 samples at once; kInvalidArgument for a part that is not within. What is not seen: damage of samples in WAV and
-///          MP3, which have no checksums; a missing end of an MP3 that does not say its length (without a Xing header).
-/// Order    WAV and FLAC have the same bits anywhere. MP3 and Ogg are decoded by what a processor has: on another kind of
-///          processor last bits may differ.
+/// Errors   kCorruptData for bytes that are none of these, are cut off or damaged, for samples that are not finite, for
+///          more than 2^29 samples at once; kInvalidArgument for a part that is not within. What is not seen: damage of
+///          samples in WAV and MP3, which have no checksums; a missing end of an MP3 that does not say its length
+///          (without a Xing header).
+/// Order    WAV and FLAC have the same bits anywhere. MP3 and Ogg are decoded by what a processor has: on another kind
+///          of processor last bits may differ.
 /// Threads  any.
 Audio decode_audio(std::span<const std::byte> encoded, const DecodeOptions& options = {});
 

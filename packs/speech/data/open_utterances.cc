@@ -111,7 +111,8 @@ class OfRecords {
     return value->get<std::string>();
   }
 
-  /// Leaves the part that the record names, rounded to whole frames. What is beyond the end by less than manifests' rounding is cut.
+  /// Leaves the part that the record names, rounded to whole frames. What is beyond the end by less than manifests'
+  /// rounding is cut.
   void cut_out(Entry& entry, const Names& fields) const {
     const auto offset = seconds(entry.record, fields, "offset");
     if (!offset) return;

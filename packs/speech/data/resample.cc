@@ -17,7 +17,7 @@ std::int64_t resampled_length(std::int64_t num_samples, const ResampleOptions& o
                 "resampling: rates are above 0 and less than 2^10 apart; got " +
                     std::to_string(options.from) + " and " + std::to_string(options.to) + " Hz");
   }
-  // For whole rates this is exact to 2^53: the product is, and the quotient is rounded to a whole number only if it is one.
+  // Exact for whole rates: so is the product, to 2^53, and the quotient becomes a whole number only if it is one.
   return static_cast<std::int64_t>(
       std::ceil(static_cast<double>(num_samples) * options.to / options.from));
 }
@@ -25,7 +25,7 @@ std::int64_t resampled_length(std::int64_t num_samples, const ResampleOptions& o
 std::vector<float> resample(std::span<const float> samples, const ResampleOptions& options) {
   const auto length = static_cast<std::size_t>(resampled_length(std::ssize(samples), options));
   if (options.from == options.to || samples.empty()) return {samples.begin(), samples.end()};
-  // libsoxr rounds to the nearest length, and takes what is beyond the end for silence: said, it goes on to the last of ours.
+  // libsoxr rounds to the nearest length, and takes what is beyond the end for silence: said, it makes our last one.
   std::vector<float> longer(samples.begin(), samples.end());
   longer.resize(samples.size() + static_cast<std::size_t>(std::ceil(options.from / options.to)));
   std::vector<float> out(static_cast<std::size_t>(resampled_length(std::ssize(longer), options)) +

@@ -24,8 +24,8 @@ std::int64_t resampled_length(std::int64_t num_samples, const ResampleOptions& o
 ///
 /// samples   of one channel.
 /// Errors    those of resampled_length.
-/// Order     a function of the samples and options alone; one thread. All of the samples enter each result, in effect some
-///           hundreds: a part resampled alone differs at its ends.
+/// Order     a function of the samples and options alone; one thread. All of the samples enter each result, in effect
+///           some hundreds: a part resampled alone differs at its ends.
 /// Source    libsoxr, linear phase, pass band to 0.913 of the lower rate's half (kHigh).
 std::vector<float> resample(std::span<const float> samples, const ResampleOptions& options);
 

@@ -18,9 +18,9 @@ struct SpecAugmentOptions {
 /// kInvalidArgument, naming the option, where one is out of range.
 void check(const SpecAugmentOptions& options);
 
-/// Sets features to 0, their mean once they are normalised: n_freq_masks bands of neighbouring features in all frames, n_time_masks
-/// spans of frames in all features. A mask's width is drawn from 0 to its most, each as likely, then where it begins,
-/// from 0 to the last place where it fits. Masks may overlap.
+/// Sets features to 0, their mean once they are normalised: n_freq_masks bands of neighbouring features in all frames,
+/// n_time_masks spans of frames in all features. A mask's width is drawn from 0 to its most, each as likely, then where
+/// it begins, from 0 to the last place where it fits. Masks may overlap.
 ///
 /// stream   of all draws; the same one gives the same masks.
 /// Source   Park et al., "SpecAugment", Interspeech 2019, section 2; no time warping.

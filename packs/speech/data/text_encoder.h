@@ -16,8 +16,8 @@ struct TextEncoder {
 
 /// Each character of `alphabet` by its place from 1 on; 0 is left for the transducer's blank. UTF-8.
 ///
-/// Errors   kInvalidArgument for an alphabet that is empty, has a character twice or is not UTF-8. Of encode: kCorruptData, naming
-///          it, for a character that is not in the alphabet.
+/// Errors   kInvalidArgument for an alphabet that is empty, has a character twice or is not UTF-8. Of encode:
+///          kCorruptData, naming it, for a character that is not in the alphabet.
 TextEncoder character_encoder(std::string_view alphabet);
 
 }  // namespace trireme::speech

@@ -27,22 +27,23 @@ struct UtteranceOptions {
   std::uint64_t seed = 0;  ///< Of all that chance decides.
 };
 
-/// Utterances as samples: decoded, resampled to features.sample_rate, log-mel features, normalised, masked, stacked; and their text.
+/// Utterances as samples: decoded, resampled to features.sample_rate, log-mel features, normalised, masked, stacked;
+/// and their text.
 ///
-/// Utterances that are longer than `max_seconds`, or too short for a frame, are left out; damaged ones stay and are errors when
-/// they are read. The lengths that are padded to divide the utterances, sorted by frames, into `num_lengths` equal parts; tokens
-/// are padded to the most that one of them, or a shorter one, has.
+/// Utterances that are longer than `max_seconds`, or too short for a frame, are left out; damaged ones stay and are
+/// errors when they are read. The lengths that are padded to divide the utterances, sorted by frames, into
+/// `num_lengths` equal parts; tokens are padded to the most that one of them, or a shorter one, has.
 ///
 /// Lengths  `frames`, `tokens`.
-/// Fields   `features` f32 [frames, stack * n_mels]; `num_frames` i32 []; `tokens` i32 [tokens]; `num_tokens` i32 []. Behind the
-///          numbers that count all are 0.
+/// Fields   `features` f32 [frames, stack * n_mels]; `num_frames` i32 []; `tokens` i32 [tokens]; `num_tokens` i32 [].
+///          Behind the numbers that count all are 0.
 /// Errors   of read: kCorruptData and kIo, naming file and record.
 /// Order    masks are functions of (seed, sample, visit): not of ranks, threads or order.
 /// Threads  immutable, as far as the encoder is.
 class UtteranceSource : public data::Source {
  public:
-  /// Errors   kInvalidArgument, naming it, for an option out of range, or where every utterance is left out; kCorruptData, naming
-  ///          the record, for a text that the encoder refuses.
+  /// Errors   kInvalidArgument, naming it, for an option out of range, or where every utterance is left out;
+  ///          kCorruptData, naming the record, for a text that the encoder refuses.
   UtteranceSource(Utterances utterances, const TextEncoder& encoder,
                   const UtteranceOptions& options);
 

@@ -19,8 +19,8 @@ struct UtteranceFileOptions {
   std::string path_field;  ///< With a file's name, of manifests; none: audio_filepath or path.
   std::string text_field;  ///< None: the first of text, txt, sentence.
   std::string text_key;    ///< Of a field that is a JSON object: which of its values is the text.
-  /// Decode all audio when it is opened, so that damage within a file is known then, and `data::skip_damaged` can replace it by an
-  /// utterance of any length; else only what headers tell.
+  /// Decode all audio when it is opened, so that damage within a file is known then, and `data::skip_damaged` can
+  /// replace it by an utterance of any length; else only what headers tell.
   bool is_checked = false;
 };
 
@@ -69,14 +69,16 @@ class Utterances {
 
 /// Opens utterances; of each path it is seen what it is:
 ///
-///     a folder with *.trans.txt in or below it     LibriSpeech's: lines `84-121123-0000 GO DO YOU HEAR`, beside 84-121123-0000.flac
-///     records with an audio field                  tar shards (7.flac, 7.txt), TFRecord, MDS: `data::open_records`
-///     records with the name of a file              manifests: TSV, CSV, JSON lines (NeMo's); names as of the manifest's folder. With
-///                                                  `offset`, and `duration`, in seconds: a part of that file;
-///                                                  up to 10 ms that are beyond its end are cut
+///     a folder with *.trans.txt     LibriSpeech's, also below it: lines `84-121123-0000 GO DO YOU HEAR`, beside
+///                                   84-121123-0000.flac
+///     records with an audio field   tar shards (7.flac, 7.txt), TFRecord, MDS: `data::open_records`
+///     records with a file's name    manifests: TSV, CSV, JSON lines (NeMo's); names as of the manifest's folder. With
+///                                   `offset`, and `duration`, in seconds: a part of that file; up to 10 ms that are
+///                                   beyond its end are cut
 ///
-/// Errors   those of open_records; kCorruptData, naming the record, where it has no text, no audio, or an offset that is no number;
-///          kInvalidArgument for a field that a record has not; kIo for a file that is missing. Damaged audio is one when it is read.
+/// Errors   those of open_records; kCorruptData, naming the record, where it has no text, no audio, or an offset that
+///          is no number; kInvalidArgument for a field that a record has not; kIo for a file that is missing. Damaged
+///          audio is one when it is read.
 /// Cost     a text of memory each. Reads the header of each file; of audio in records, and of MP3, all of it.
 Utterances open_utterances(const std::vector<std::filesystem::path>& paths,
                            const UtteranceFileOptions& options = {});

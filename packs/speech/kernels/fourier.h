@@ -8,8 +8,8 @@ namespace trireme::speech::internal {
 /// The largest prime factor of n_fft / 2 that a transform is made for.
 inline constexpr std::int64_t kMostRadix = 61;
 
-/// A pass of Stockham's transform, which sorts as it goes: `stride` interleaved transforms of `length` become radix * stride ones
-/// of length / radix. With m = length / radix, w(n) = exp(-2 pi i / n), for p < m, j < radix, q < stride:
+/// A pass of Stockham's transform, which sorts as it goes: `stride` interleaved transforms of `length` become radix *
+/// stride ones of length / radix. With m = length / radix, w(n) = exp(-2 pi i / n), for p < m, j < radix, q < stride:
 ///
 ///     y[q + stride (radix p + j)] = w(length)^(p j)  sum over k < radix of  w(radix)^(j k) x[q + stride (p + k m)]
 ///

@@ -13,7 +13,7 @@ namespace trireme::speech {
 /// What stands beyond the ends of an utterance, where frames are centred.
 enum class PadMode : std::uint8_t { kReflect, kConstant };
 
-/// Log-mel features by the names and defaults of torchaudio's MelSpectrogram; the window is Hann's. All of it changes results.
+/// By the names and defaults of torchaudio's MelSpectrogram; the window is Hann's. All of it changes results.
 struct MelOptions {
   std::int64_t sample_rate = 16000;
   std::int64_t n_fft = 400;     ///< Samples of a transform: even.
@@ -33,11 +33,12 @@ struct MelOptions {
 ///
 ///     out[t][m] = log( sum over k of filter[m][k] |DFT(window * frame t)[k]|^power  +  log_offset )
 ///
-/// torchaudio's `torch.log(MelSpectrogram(..)(x) + log_offset)`, transposed, with filters made in f64. Computed in f32; sums over k
-/// from the lowest bin on. Sixteen frames at once, one in each place of a vector.
+/// torchaudio's `torch.log(MelSpectrogram(..)(x) + log_offset)`, transposed, with filters made in f64. Computed in f32;
+/// sums over k from the lowest bin on. Sixteen frames at once, one in each place of a vector.
 ///
 /// Order     the bits of a frame depend on its samples alone, not on its neighbours, on threads or the processor.
-/// Cost      some 0.3 n_fft log2(n_fft) operations of vectors of 8 a frame; 32 n_fft floats of scratch a thread, and a copy of the samples.
+/// Cost      some 0.3 n_fft log2(n_fft) operations of vectors of 8 a frame; 32 n_fft floats of scratch a thread, and a
+///           copy of the samples.
 /// Threads   immutable.
 class LogMel {
  public:

@@ -10,7 +10,7 @@ namespace trireme::speech::internal {
 
 inline constexpr std::int64_t kBlockFrames = 16;
 
-/// Floats of one of the two buffers of a block: n samples of each frame, and what stands beyond where 4 do not divide n.
+/// Floats of one of the two buffers of a block: n samples of each frame, and what is written beyond, four by four.
 inline std::int64_t buffer_floats(std::int64_t n) { return (n + 3) * kBlockFrames; }
 
 /// What a loop makes 16 frames from.

@@ -114,7 +114,7 @@ void pass_of_4(const FourierPass& pass, const float* x, float* y) {
   });
 }
 
-/// Odd radix: x[k] and x[radix - k] have conjugate roots, so that their sum has the cosines and their difference the sines.
+/// Odd radix: x[k] and x[radix - k] have conjugate roots; their sum has the cosines, their difference the sines.
 void pass_of_odd(const FourierPass& pass, const float* x, float* y) {
   const std::int64_t radix = pass.radix, half = radix / 2;
   const std::int64_t in = pass.length / radix * pass.stride * kPair, out = pass.stride * kPair;
@@ -153,8 +153,8 @@ float* transform(const RealFourier& fourier, float* z, float* other) {
   return z;
 }
 
-/// The spectrum X of x from Z: with E = (Z[k] + conj Z[m - k]) / 2 of the even samples and O = (Z[k] - conj Z[m - k]) / 2i of the
-/// odd ones, X[k] = E + w(n)^k O.
+/// The spectrum X of x from Z: with E = (Z[k] + conj Z[m - k]) / 2 of the even samples and O = (Z[k] - conj Z[m - k]) /
+/// 2i of the odd ones, X[k] = E + w(n)^k O.
 template <bool IsSquared>
 void power_of(const RealFourier& fourier, const float* Z, float* power) {
   const std::int64_t m = fourier.n / 2;
@@ -200,8 +200,8 @@ void gather(const LogMelBlock& block, float* x) {
   }
 }
 
-/// ln x for x >= 0, within 1 ulp; minus infinity of 0. With x = 2^e (1 + t), t from 2^-0.5 - 1 to 2^0.5 - 1, and s = t / (2 + t):
-/// ln(1 + t) = 2 s + 2 s^3 / 3 + .. to s^9; 2 s = t - t^2 / 2 + s t^2 / 2, whose first term is exact.
+/// ln x for x >= 0, within 1 ulp; minus infinity of 0. With x = 2^e (1 + t), t from 2^-0.5 - 1 to 2^0.5 - 1, and
+/// s = t / (2 + t): ln(1 + t) = 2 s + 2 s^3 / 3 + .. to s^9; 2 s = t - t^2 / 2 + s t^2 / 2, whose first term is exact.
 TRIREME_INLINE Part logarithm(const Part& x) {
   constexpr float kLeast = std::numeric_limits<float>::min();
   const Part is_small_scale = x < kLeast ? Part{} + 0x1p25F : Part{} + 1.0F;

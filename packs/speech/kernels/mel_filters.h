@@ -5,7 +5,8 @@
 
 namespace trireme::speech {
 
-/// How frequencies become mels: 2595 log10(1 + f / 700); or 3 f / 200, logarithmic from 1000 Hz on (Slaney's Auditory Toolbox).
+/// How frequencies become mels: 2595 log10(1 + f / 700); or 3 f / 200, logarithmic from 1000 Hz on (Slaney's
+/// Auditory Toolbox).
 enum class MelScale : std::uint8_t { kHtk, kSlaney };
 
 /// What a filter is divided by: nothing, its peak is 1; or half of its width in Hz.
@@ -13,7 +14,7 @@ enum class MelNorm : std::uint8_t { kNone, kSlaney };
 
 namespace internal {
 
-/// Weights of bins first, first + 1, ..; those of all others are 0. May be empty, where bins are further apart than its ends.
+/// Weights of bins first, first + 1, ..; those of all others are 0. Empty where no bin lies between its ends.
 struct MelFilter {
   std::int64_t first = 0;
   std::vector<float> weights;
@@ -26,8 +27,8 @@ struct MelBank {
   MelScale mel_scale;
 };
 
-/// Triangles whose corners are as far apart on the mel scale, from f_min to f_max: each begins at its neighbour's peak. Computed
-/// in f64, rounded once.
+/// Triangles whose corners are as far apart on the mel scale, from f_min to f_max: each begins at its neighbour's peak.
+/// Computed in f64, rounded once.
 std::vector<MelFilter> make_mel_filters(const MelBank& bank);
 
 }  // namespace internal
