@@ -1,4 +1,4 @@
-"""Peers of the word error rate."""
+"""Peers of log-mel features and of the word error rate."""
 
 from __future__ import annotations
 
@@ -17,6 +17,31 @@ def texts(inputs: Inputs) -> tuple[list[str], list[str]]:
 
 def counted(words: int, errors: int) -> Outputs:
     return {"words": np.array([words]), "errors": np.array([errors])}
+
+
+@peer("log_mel", "torchaudio")
+def log_mel_torchaudio(inputs: Inputs, threads: int) -> Peer:
+    import torch
+
+    # Its last release knows an older CUDA than this torch, and says so; features are Python over torch.
+    cuda, torch.version.cuda = torch.version.cuda, None
+    try:
+        import torchaudio
+    finally:
+        torch.version.cuda = cuda
+    torch.set_num_threads(threads)
+    mel = torchaudio.transforms.MelSpectrogram(**{k: int(v) for k, v in inputs.options.items()})
+    samples = torch.from_numpy(inputs.tensors["samples"])
+
+    def features() -> torch.Tensor:
+        with torch.inference_mode():
+            return torch.log(mel(samples) + 1e-6)
+
+    return Peer(
+        f"torchaudio {torchaudio.__version__}",
+        features,
+        check=lambda: {"features": features().T},
+    )
 
 
 @peer("word_errors", "rapidfuzz")

@@ -17,6 +17,7 @@ int run(const std::string& name, const char* inputs, const char* outputs) {
   trireme::judges::add_attention(operations);
   trireme::judges::add_coco(operations);
   trireme::judges::add_detection(operations);
+  trireme::judges::add_log_mel(operations);
   trireme::judges::add_normalization(operations);
   trireme::judges::add_objects(operations);
   trireme::judges::add_optimizers(operations);

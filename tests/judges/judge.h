@@ -18,6 +18,7 @@ using Operations = std::map<std::string, Operation>;
 void add_attention(Operations& operations);
 void add_coco(Operations& operations);
 void add_detection(Operations& operations);
+void add_log_mel(Operations& operations);
 void add_normalization(Operations& operations);
 void add_objects(Operations& operations);
 void add_optimizers(Operations& operations);

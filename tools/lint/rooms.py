@@ -31,6 +31,7 @@ VENDORS = (
     (re.compile(r"nccl\.h"), re.compile(r".*/nccl/")),
     (re.compile(r"rdma/"), re.compile(r".*/ofi/")),
     (re.compile(r"curl/|pugixml"), re.compile(r"trireme/remote/")),
+    (re.compile(r"(sndfile|soxr)\.h"), re.compile(r"packs/speech/data/|tests/packs/speech/data/")),
 )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import safetensors.torch
 import torch
-import torchaudio  # type: ignore[import-not-found]
+import torchaudio
 
 # samples, frames, labels, vocabulary, blank
 CASES = [(3, 6, 4, 7, 0), (2, 12, 8, 29, 28), (4, 3, 7, 5, 2), (1, 30, 10, 12, 0)]
