@@ -94,6 +94,7 @@ class Bench:
         self.call(
             *("partition", "--graph", str(self.folder / "train.graph.json"), *self.costs()),
             *("--batch", "32", "--stages", str(layout.stages), "--replicas", str(layout.replicas)),
+            *("--lanes", str(layout.replicas)),
             *("--stages-per-rank", str(layout.stages_per_rank()), "--schedule", layout.schedule),
             *("--recompute", layout.recompute, "--out", file, *cuts),
         )

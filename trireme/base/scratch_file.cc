@@ -20,7 +20,7 @@ ScratchFile::ScratchFile(std::filesystem::path folder) : folder_(std::move(folde
   ::unlink(path.c_str());
 }
 
-void ScratchFile::append(std::span<const std::byte> bytes) {
+std::uint64_t ScratchFile::append(std::span<const std::byte> bytes) {
   const std::uint64_t begin = size_;
   while (!bytes.empty()) {
     const ssize_t count =
@@ -33,6 +33,7 @@ void ScratchFile::append(std::span<const std::byte> bytes) {
   // Only a hint: pages that are on the disk can be taken for other things.
   ::sync_file_range(file_.number(), static_cast<off_t>(begin), static_cast<off_t>(size_ - begin),
                     SYNC_FILE_RANGE_WRITE);
+  return begin;
 }
 
 void ScratchFile::prefetch() const {

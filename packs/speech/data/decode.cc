@@ -86,8 +86,11 @@ class Reader {
   bool has_length() const { return info_.frames != SF_COUNT_MAX; }
   std::int64_t num_frames() const { return info_.frames; }
 
-  void seek(std::int64_t frame) {
+  /// To a frame in front of which nothing was read. libsndfile's own seeking in MP3 and Vorbis says that it is there, and gives
+  /// other samples: those are decoded from the first on.
+  void skip_to(std::int64_t frame) {
     if (frame == 0) return;
+    if (form_ == AudioForm::kMp3 || form_ == AudioForm::kOgg) return decode_up_to(frame);
     const std::int64_t found = sf_seek(file_.get(), frame, SF_SEEK_SET);
     rethrow();
     if (found != frame) {
@@ -107,6 +110,19 @@ class Reader {
   }
 
  private:
+  void decode_up_to(std::int64_t frame) {
+    std::vector<float> block(static_cast<std::size_t>(kBlockFrames * num_channels()));
+    for (std::int64_t at = 0; at < frame;) {
+      const std::int64_t count = std::min(kBlockFrames, frame - at);
+      const std::int64_t got =
+          read(std::span(block).first(static_cast<std::size_t>(count * num_channels())));
+      if (got <= 0) {
+        refuse_audio(form_, "there is no frame " + std::to_string(frame) + ": it is damaged");
+      }
+      at += got;
+    }
+  }
+
   void rethrow() const {
     if (stream_.failure) std::rethrow_exception(stream_.failure);
   }
@@ -179,7 +195,7 @@ Audio decode(const AudioBytes& bytes, const DecodeOptions& options) {
   Reader reader(bytes);
   const Part part = part_of(reader, options);
   const std::int64_t channels = reader.num_channels();
-  reader.seek(part.first);
+  reader.skip_to(part.first);
   std::vector<float> block(static_cast<std::size_t>(kBlockFrames * channels)), samples;
   std::int64_t at = part.first;
   while (at < part.end) {

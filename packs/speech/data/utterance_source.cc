@@ -180,6 +180,10 @@ void UtteranceSource::read(data::Sample sample,
   }
   const Kept& one = kept(sample.index);
   const std::vector<float> features = features_of(sample);
+  if (features.size() * sizeof(float) != destinations[0].size()) {
+    throw Error(ErrorKind::kCorruptData, utterances_.name(one.utterance) +
+                                             ": its length is another than when it was opened");
+  }
   copy_to<float>(destinations[0], features);
   copy_number(destinations[1], one.frames);
   copy_to<std::int32_t>(destinations[2], one.tokens);

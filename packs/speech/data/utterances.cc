@@ -32,10 +32,16 @@ Audio Utterances::decode(std::int64_t index) const {
   const AudioInfo& expected = info(index);
   const DecodeOptions options{
       .frame_offset = one.frame_offset, .num_frames = expected.num_frames, .is_mono = true};
+  const auto unchanged = [&](Audio audio) {
+    if (audio.sample_rate == expected.sample_rate) return audio;
+    throw Error(ErrorKind::kCorruptData, "it has " + std::to_string(audio.sample_rate) +
+                                             " Hz; when it was opened it had " +
+                                             std::to_string(expected.sample_rate));
+  };
   try {
     if (one.field.empty()) {
       const data::ReadTimer timer("decode");
-      return decode_audio(one.file, options);
+      return unchanged(decode_audio(one.file, options));
     }
     const auto encoded = [&] {
       data::ReadTimer timer("read");
@@ -44,7 +50,7 @@ Audio Utterances::decode(std::int64_t index) const {
       return bytes;
     }();
     const data::ReadTimer timer("decode");
-    return decode_audio(encoded, options);
+    return unchanged(decode_audio(encoded, options));
   } catch (const Error& error) {
     const bool is_changed = error.kind() == ErrorKind::kInvalidArgument;  // of what was opened
     throw Error(is_changed ? ErrorKind::kCorruptData : error.kind(),

@@ -92,7 +92,7 @@ std::shared_ptr<const Pixels> DecodedImages::find(std::int64_t index,
 /// Takes of what is left, or gives back; whether there was room.
 bool DecodedImages::reserve(std::int64_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (bytes > free_bytes_) return false;
+  if (is_full_ || bytes > free_bytes_) return false;
   free_bytes_ -= bytes;
   return true;
 }
@@ -101,19 +101,19 @@ bool DecodedImages::reserve(std::int64_t bytes) {
 void DecodedImages::keep(std::int64_t index, const std::shared_ptr<const Pixels>& pixels) {
   const ImageSize size = size_of(*pixels);
   const std::lock_guard lock(mutex_);
+  if (is_full_) return;
   if (kept_.contains(index)) {
     free_bytes_ += bytes_of(size);
     return;
   }
-  Kept kept{.size = size, .pixels = file_ ? nullptr : pixels, .offset = file_bytes_};
+  Kept kept{.size = size, .pixels = file_ ? nullptr : pixels};
   if (file_) {
     try {
-      file_->append(std::as_bytes(std::span(pixels->rgb)));
+      kept.offset = file_->append(std::as_bytes(std::span(pixels->rgb)));
     } catch (const Error&) {
-      free_bytes_ = 0;
+      is_full_ = true;
       return;
     }
-    file_bytes_ += pixels->rgb.size();
   }
   kept_.emplace(index, std::move(kept));
 }

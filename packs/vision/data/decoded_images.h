@@ -66,7 +66,7 @@ class DecodedImages {
   KeepOptions options_;
   mutable std::mutex mutex_;  ///< Guards all that follows.
   std::int64_t free_bytes_;
-  std::uint64_t file_bytes_ = 0;
+  bool is_full_ = false;  ///< The file could not be written.
   std::optional<ScratchFile>
       file_;  ///< Is read without the lock, which appending does not disturb.
   std::unordered_map<std::int64_t, Kept> kept_;

@@ -1,6 +1,6 @@
 """Metrics of an evaluation, for `metrics` of a Session: numbers about all its samples.
 
-    from trireme.metrics import accuracy, roc_auc
+    from trireme.metrics import accuracy, top_k_accuracy
 
     def loss(model, batch):
         scores = model(batch["x"])

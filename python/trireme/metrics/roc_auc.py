@@ -39,6 +39,10 @@ class _RocAuc(Metric):
                 f"output {self.scores!r} has shape {list(scores.shape)} and {self.labels!r} {list(labels.shape)}; give "
                 "[samples] of two classes or [samples, labels] of several labels, both alike"
             )
+        if not scores.is_floating_point():
+            raise ValueError(
+                f"output {self.scores!r} has {scores.dtype}; give floating numbers: scores or probabilities"
+            )
         check_labels(labels, 2, self.labels)
         columns = (len(scores), -1)
         return _plain(scores).reshape(columns), labels.to(torch.uint8).reshape(columns)

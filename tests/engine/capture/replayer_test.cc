@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cstring>
 #include <functional>
 
 #include "trireme/engine/capture/tape_recorder.h"
@@ -52,6 +53,23 @@ void expect_replayed(const Function& function) {
 
 TEST(Replayer, CallsWhatWasHeard) {
   expect_replayed([](const at::Tensor& x) { return (x * 2 + 1).relu().matmul(x.t()); });
+}
+
+// As code above the dispatcher may, which nobody listens to.
+TEST(Replayer, WhatNoCallWritesIsMarked) {
+  const auto filled = [](const at::Tensor& x) {
+    at::Tensor made = at::empty_like(x);
+    std::memcpy(made.mutable_data_ptr(), x.const_data_ptr(), x.nbytes());
+    return made;
+  };
+  const std::vector<Function> functions = {filled,
+                                           [&](const at::Tensor& x) { return filled(x) * 2; }};
+  for (const Function& function : functions) {
+    Heard heard(function);
+    ASSERT_EQ(heard.recorder.refusal(), "");
+    Replayer replayer(heard.recorder.take());
+    EXPECT_TRUE(replayed(replayer, torch::randn({4, 6})).isnan().all().item<bool>());
+  }
 }
 
 TEST(Replayer, ViewsAreNotCalled) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "tests/models/models.h"
@@ -127,7 +128,16 @@ TEST(StageCaptures, ABackwardInTwoPartsEndsTheReplays) {
     }
   }
   EXPECT_NE(on.refusal().find("two parts"), std::string::npos);
-  ASSERT_EQ(on.sink.taken.size(), off.sink.taken.size());
+  // Within a microbatch a replay has another order.
+  for (Staged* one : {&on, &off}) {
+    const auto num_sites = static_cast<std::ptrdiff_t>(one->sink.taken.size()) / 5;
+    for (int m = 0; m < 5; ++m) {
+      const auto begin = one->sink.taken.begin() + m * num_sites;
+      std::stable_sort(begin, begin + num_sites,
+                       [](const auto& a, const auto& b) { return a.first < b.first; });
+    }
+  }
+  expect_same(on.sink, off.sink);
 }
 
 // As in turns of two players, or where no sample of a step counts.

@@ -23,6 +23,12 @@ c10::Storage allocated(std::size_t bytes) {
           /*resizable=*/true};
 }
 
+/// Fills memory with what is not a number, or -1.
+void mark(void* memory, std::size_t bytes) {
+  constexpr int kNotANumber = 0xff;
+  if (bytes > 0) std::memset(memory, kNotANumber, bytes);
+}
+
 template <typename Action>
 void for_results(const std::vector<c10::IValue>& results, const Action& action) {
   std::size_t next = 0;
@@ -62,7 +68,6 @@ void Replayer::lay_out_memory() {
       if (buffer.last_use >= num_forward_) memory_[1].inputs.push_back(index);
     }
     if (buffer.origin != Origin::kMade) continue;
-    made_bytes_ += buffer.bytes;
     if (buffer.is_written && !buffer.is_output) {
       blocks.push_back({buffer.bytes, buffer.made_by, buffer.last_use});
       block_buffers.push_back(index);
@@ -131,11 +136,8 @@ at::DataPtr Replayer::set_up(Phase phase, ReplayedRun& run, Fresh fresh) {
     run.owned.resize(num_owned_);
   }
   if (fresh == Fresh::kMarked) {
-    constexpr int kNotANumber = 0xff;
-    if (memory.bytes > 0) std::memset(own.get(), kNotANumber, memory.bytes);
-    if (phase == Phase::kForward && kept_bytes_ > 0) {
-      std::memset(run.kept.get(), kNotANumber, kept_bytes_);
-    }
+    mark(own.get(), memory.bytes);
+    if (phase == Phase::kForward) mark(run.kept.get(), kept_bytes_);
   }
   for (const Placed& one : memory.kept) {
     place(one.storage, static_cast<std::byte*>(run.kept.get()) + one.offset);
@@ -152,6 +154,7 @@ at::DataPtr Replayer::set_up(Phase phase, ReplayedRun& run, Fresh fresh) {
   for (const int b : memory.outputs) {
     c10::Storage& storage = run.owned[owned_index_[b]];
     storage = allocated(tape_.buffers[b].bytes);
+    if (fresh == Fresh::kMarked) mark(storage.mutable_data(), tape_.buffers[b].bytes);
     place(tape_.buffers[b].storage, storage.mutable_data());
   }
   for (const int b : memory.owned) {
@@ -169,9 +172,9 @@ void Replayer::call(const Call& call, ReplayedRun& run) {
       const int b = call.results[index];
       if (b < 0) return;
       const c10::Storage& storage = made.storage();
-      if (storage.nbytes() < tape_.buffers[b].bytes) {
+      if (storage.nbytes() != tape_.buffers[b].bytes) {
         throw Error(ErrorKind::kInvalidArgument,
-                    "gave less than when it was captured: its shape depends on data; switch "
+                    "gave other sizes than when it was captured: its shape depends on data; switch "
                     "capture off");
       }
       run.owned[owned_index_[b]] = storage;

@@ -61,7 +61,6 @@ class Replayer {
                                    const Sites& sites, Fresh fresh = Fresh::kAsItIs);
 
   std::size_t num_calls() const { return calls_.size(); }
-  std::size_t made_bytes() const { return made_bytes_; }
 
  private:
   struct Call {
@@ -107,7 +106,6 @@ class Replayer {
   int num_owned_ = 0;
   std::vector<std::vector<int>> releases_;  ///< By step, while it is made.
   std::size_t kept_bytes_ = 0;
-  std::size_t made_bytes_ = 0;
   PhaseMemory memory_[2];
   std::vector<Call> calls_;
   std::vector<Part> parts_[2];

@@ -87,6 +87,7 @@ bool writes_buffer(const graph::Graph& graph, const graph::Node& node) {
 
 std::string why_not_captured(const graph::Graph& graph, const graph::Node& node) {
   if (node.op == "opaque") return "an opaque function may do anything";
+  if (node.op == "aten::_pack_padded_sequence") return "its backward reads sizes by pointer";
   if (writes_buffer(graph, node)) return "writes a buffer of the model";
   if (is_ragged(graph, node)) return "has shapes that depend on data";
   const bool is_ours = node.op.starts_with("trireme::");

@@ -141,6 +141,9 @@ class ComparingTurn : public Turn, private SiteListener {
                const std::function<std::vector<at::Tensor>()>& ends) override {
     std::vector<std::string> replayed;
     guarded([&] {
+      if (!captured().replayer->takes(capture::Phase::kForward, input_.tensors)) {
+        throw Error(ErrorKind::kInvalidArgument, "inputs lie otherwise in memory");
+      }
       const auto seeded = [&](int position, const std::function<void()>& run) {
         run_seeded(context().nodes, position, input_.stream, run);
       };

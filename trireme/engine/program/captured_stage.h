@@ -39,6 +39,7 @@ struct CapturedStage {
   };
 
   std::atomic<State> state = State::kNew;
+  std::atomic_flag is_refused;
   std::string reason;  ///< Of kRefused.
   std::unique_ptr<capture::Replayer> replayer;
   std::vector<Function> functions;    ///< By Step::origin of the backward's calls.
@@ -47,7 +48,7 @@ struct CapturedStage {
 
   /// From here on microbatches are run by torch; those whose forward was replayed, come to their end.
   void refuse(const std::string& why) {
-    if (state == State::kRefused) return;
+    if (is_refused.test_and_set()) return;
     reason = why;
     state = State::kRefused;
   }
