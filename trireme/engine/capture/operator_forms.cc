@@ -50,7 +50,7 @@ bool is_form_of(const OperatorHandle& out, const OperatorHandle& op) {
                      [](const c10::Argument& argument) { return writes(argument); });
 }
 
-bool use_out_form(Step& step) {
+bool use_out_form(TapeStep& step) {
   const auto known = forms().find(step.op->schema().name());
   if (known == forms().end()) return false;
   for (const OperatorHandle& out : known->second) {
@@ -64,7 +64,7 @@ bool use_out_form(Step& step) {
 
 }  // namespace
 
-bool write_in_place(Step& step, std::vector<Buffer>& buffers) {
+bool write_in_place(TapeStep& step, std::vector<TapeBuffer>& buffers) {
   static const std::set<std::string> kRoom = {"aten::empty", "aten::empty_like",
                                               "aten::empty_strided", "aten::new_empty",
                                               "aten::new_empty_strided"};

@@ -8,6 +8,6 @@ namespace trireme::capture {
 /// operator that runs the same kernel; is_written says so of the buffers. Other steps stay.
 ///
 /// Returns   whether nothing is left to call: the operator only made room.
-bool write_in_place(Step& step, std::vector<Buffer>& buffers);
+bool write_in_place(TapeStep& step, std::vector<TapeBuffer>& buffers);
 
 }  // namespace trireme::capture

@@ -15,7 +15,7 @@
 namespace trireme::capture {
 namespace {
 
-using Origin = Buffer::Origin;
+using Origin = TapeBuffer::Origin;
 
 c10::Storage allocated(std::size_t bytes) {
   c10::Allocator* allocator = c10::GetCPUAllocator();
@@ -46,7 +46,7 @@ void for_results(const std::vector<c10::IValue>& results, const Action& action) 
 Replayer::Replayer(Tape tape)
     : tape_(std::move(tape)), num_forward_(static_cast<int>(tape_.num_forward)) {
   std::vector<bool> is_room;
-  for (Step& step : tape_.steps) is_room.push_back(write_in_place(step, tape_.buffers));
+  for (TapeStep& step : tape_.steps) is_room.push_back(write_in_place(step, tape_.buffers));
   lay_out_memory();
   for (std::size_t i = 0; i < tape_.steps.size(); ++i) {
     if (!is_room[i]) add_part(tape_.steps[i], static_cast<int>(i));
@@ -61,7 +61,7 @@ void Replayer::lay_out_memory() {
   owned_index_.assign(tape_.buffers.size(), -1);
   releases_.resize(tape_.steps.size());
   for (std::size_t b = 0; b < tape_.buffers.size(); ++b) {
-    const Buffer& buffer = tape_.buffers[b];
+    const TapeBuffer& buffer = tape_.buffers[b];
     const int index = static_cast<int>(b);
     if (buffer.origin == Origin::kInput) {
       memory_[0].inputs.push_back(index);
@@ -93,7 +93,7 @@ void Replayer::lay_out_memory() {
   }
 }
 
-void Replayer::add_part(Step& step, int index) {
+void Replayer::add_part(TapeStep& step, int index) {
   std::vector<Part>& parts = parts_[phase_of(index)];
   if (!step.op) {
     parts.push_back({.site = step.site, .gradient = step.gradient});
@@ -205,7 +205,7 @@ std::vector<at::Tensor> Replayer::outputs_of(Phase phase, ReplayedRun& run) cons
       result.emplace_back();
       continue;
     }
-    const Buffer& buffer = tape_.buffers[port.buffer];
+    const TapeBuffer& buffer = tape_.buffers[port.buffer];
     const std::int64_t offset = port.view.storage_offset();
     if (buffer.origin == Origin::kInput) {
       const at::Tensor& input = run.inputs[buffer.input];
@@ -220,7 +220,7 @@ std::vector<at::Tensor> Replayer::outputs_of(Phase phase, ReplayedRun& run) cons
   }
   for (const int owned : memory_[static_cast<int>(phase)].ends) run.owned[owned] = {};
   if (phase == Phase::kForward) {
-    for (const Buffer& buffer : tape_.buffers) {
+    for (const TapeBuffer& buffer : tape_.buffers) {
       if (buffer.origin == Origin::kInput && buffer.last_use < num_forward_ &&
           buffer.input < static_cast<int>(run.inputs.size())) {
         run.inputs[buffer.input].reset();

@@ -25,7 +25,7 @@ struct ReplayedRun {
 
 /// A call that threw.
 struct FailedCall {
-  int origin;  ///< Step::origin
+  int origin;  ///< TapeStep::origin
   std::exception_ptr cause;
 };
 
@@ -93,7 +93,7 @@ class Replayer {
   };
 
   void lay_out_memory();
-  void add_part(Step& step, int index);
+  void add_part(TapeStep& step, int index);
   at::DataPtr set_up(Phase phase, ReplayedRun& run, Fresh fresh);
   void play(const Part& part, ReplayedRun& run);
   void call(const Call& call, ReplayedRun& run);

@@ -14,7 +14,7 @@ namespace trireme::capture {
 
 /// Memory that captured calls read and write. Its storage stands for that of a run: it has memory only while a replay
 /// runs.
-struct Buffer {
+struct TapeBuffer {
   enum class Origin : std::uint8_t {
     kFixed,  ///< The model's: its storage is the real one.
     kInput,  ///< Of a run.
@@ -32,7 +32,7 @@ struct Buffer {
 };
 
 /// A call below autograd, or a gradient that leaves at a parameter.
-struct Step {
+struct TapeStep {
   std::optional<c10::OperatorHandle> op;  ///< None: a gradient.
   std::vector<c10::IValue> arguments;     ///< Tensors are views of buffers' storages.
   std::vector<int>
@@ -53,8 +53,8 @@ struct Port {
 
 /// The calls that a forward and its backward make, in order.
 struct Tape {
-  std::vector<Buffer> buffers;
-  std::vector<Step> steps;
+  std::vector<TapeBuffer> buffers;
+  std::vector<TapeStep> steps;
   std::size_t num_forward = 0;              ///< Steps of the forward; the backward's follow.
   std::array<std::vector<Port>, 2> inputs;  ///< By phase: forward, backward.
   std::array<std::vector<Port>, 2> outputs;

@@ -78,11 +78,12 @@ void TapeRecorder::refuse(const std::string& reason) {
   known_.clear();
 }
 
-int TapeRecorder::add_buffer(const at::Tensor& tensor, Buffer buffer, std::ptrdiff_t begin) {
+int TapeRecorder::add_buffer(const at::Tensor& tensor, TapeBuffer buffer, std::ptrdiff_t begin) {
   const int index = static_cast<int>(tape_.buffers.size());
   const c10::Storage& storage = tensor.storage();
   buffer.bytes = storage.nbytes() - static_cast<std::size_t>(begin);
-  buffer.storage = buffer.origin == Buffer::Origin::kFixed ? storage : empty_storage(buffer.bytes);
+  buffer.storage =
+      buffer.origin == TapeBuffer::Origin::kFixed ? storage : empty_storage(buffer.bytes);
   known_.emplace(storage.unsafeGetStorageImpl(), Known{index, begin, storage.getWeakStorageImpl()});
   tape_.buffers.push_back(std::move(buffer));
   views_.emplace_back();
@@ -92,7 +93,7 @@ int TapeRecorder::add_buffer(const at::Tensor& tensor, Buffer buffer, std::ptrdi
 void TapeRecorder::add_fixed(const at::Tensor& tensor) {
   guarded(*this, [&] {
     if (!tensor.defined() || !tensor.has_storage() || find(tensor) != nullptr) return;
-    add_buffer(tensor, {.origin = Buffer::Origin::kFixed, .storage = {}}, 0);
+    add_buffer(tensor, {.origin = TapeBuffer::Origin::kFixed, .storage = {}}, 0);
   });
 }
 
@@ -103,7 +104,7 @@ void TapeRecorder::add_input(const at::Tensor& tensor) {
     const auto begin = static_cast<std::ptrdiff_t>(tensor.storage_offset() * tensor.itemsize());
     const auto input = static_cast<int>(tape_.inputs[0].size() + tape_.inputs[1].size());
     const int buffer = add_buffer(
-        tensor, {.origin = Buffer::Origin::kInput, .storage = {}, .input = input}, begin);
+        tensor, {.origin = TapeBuffer::Origin::kInput, .storage = {}, .input = input}, begin);
     tape_.inputs[phase()].push_back({buffer, view_of(tensor)});
   });
 }
@@ -117,7 +118,7 @@ void TapeRecorder::add_site(int site, const at::Tensor& gradient) {
   guarded(*this, [&] {
     used_.clear();
     note_use(gradient);
-    Step step;
+    TapeStep step;
     step.site = site;
     step.gradient = view_of(gradient);
     add_step(std::move(step));
@@ -137,7 +138,7 @@ void TapeRecorder::add_output(const at::Tensor& tensor) {
     int& last = tape_.buffers[buffer].last_use;
     last = std::max(last, static_cast<int>(tape_.steps.size()) - 1);
     const bool is_late = is_backward_ && tape_.steps.size() == tape_.num_forward;
-    if (is_late && tape_.buffers[buffer].origin == Buffer::Origin::kMade) {
+    if (is_late && tape_.buffers[buffer].origin == TapeBuffer::Origin::kMade) {
       throw Refusal{"a backward without operators"};
     }
     tape_.outputs[phase()].push_back({buffer, std::move(view)});
@@ -173,7 +174,7 @@ void TapeRecorder::note_use(const at::Tensor& tensor) {
   if (const Known* known = find(tensor)) used_.push_back(known->buffer);
 }
 
-void TapeRecorder::add_step(Step step) {
+void TapeRecorder::add_step(TapeStep step) {
   const int index = static_cast<int>(tape_.steps.size());
   for (const int buffer : used_) tape_.buffers[buffer].last_use = index;
   for (const int buffer : step.results) {
@@ -203,7 +204,7 @@ void TapeRecorder::note_writes(const c10::OperatorHandle& op,
     if (alias == nullptr || !alias->isWrite()) continue;
     for_tensors(arguments[i], [&](const at::Tensor& tensor) {
       const Known* known = find(tensor);
-      if (known == nullptr || tape_.buffers[known->buffer].origin != Buffer::Origin::kMade) {
+      if (known == nullptr || tape_.buffers[known->buffer].origin != TapeBuffer::Origin::kMade) {
         throw Refusal{"writes to what it was given"};
       }
       written_.push_back(view_of(tensor));
@@ -215,7 +216,7 @@ void TapeRecorder::note_writes(const c10::OperatorHandle& op,
 void TapeRecorder::before(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
   guarded(*this, [&] {
     const Cause cause = cause_();
-    step_ = Step();
+    step_ = TapeStep();
     step_.op = op;
     step_.grad_mode = at::GradMode::is_enabled();
     step_.origin = cause.index;
@@ -260,7 +261,7 @@ void TapeRecorder::note_results(c10::ArrayRef<c10::IValue> results) {
         if (writes_ && !is_written(view_of(tensor))) throw Refusal{"changes what a tensor is"};
         return;
       }
-      step_.results.push_back(add_buffer(tensor, Buffer(), 0));
+      step_.results.push_back(add_buffer(tensor, TapeBuffer(), 0));
       step_.made.push_back(view_of(tensor));
       makes = true;
     });

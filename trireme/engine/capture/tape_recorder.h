@@ -64,20 +64,20 @@ class TapeRecorder : public CallListener {
 
   int phase() const { return is_backward_ ? 1 : 0; }
   const Known* find(const at::Tensor& tensor) const;
-  int add_buffer(const at::Tensor& tensor, Buffer buffer, std::ptrdiff_t begin);
+  int add_buffer(const at::Tensor& tensor, TapeBuffer buffer, std::ptrdiff_t begin);
   at::Tensor view_of(const at::Tensor& tensor);
   c10::IValue stand_in(const c10::IValue& value);
   void note_use(const at::Tensor& tensor);
   void note_writes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
   void note_results(c10::ArrayRef<c10::IValue> results);
   bool is_written(const at::Tensor& view) const;
-  void add_step(Step step);
+  void add_step(TapeStep step);
 
   Tape tape_;
   std::function<Cause()> cause_;
   std::unordered_map<const c10::StorageImpl*, Known> known_;
   std::vector<std::vector<at::Tensor>> views_;  ///< By buffer.
-  Step step_;                                   ///< Being called.
+  TapeStep step_;                               ///< Being called.
   bool writes_ = false;                         ///< To its arguments.
   std::vector<at::Tensor> written_;             ///< Views of those, before the call.
   std::vector<int> used_;                       ///< Buffers that it takes.

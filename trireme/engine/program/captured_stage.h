@@ -42,7 +42,7 @@ struct CapturedStage {
   std::atomic_flag is_refused;
   std::string reason;  ///< Of kRefused.
   std::unique_ptr<capture::Replayer> replayer;
-  std::vector<Function> functions;    ///< By Step::origin of the backward's calls.
+  std::vector<Function> functions;    ///< By TapeStep::origin of the backward's calls.
   std::vector<graph::ValueId> roots;  ///< Where the backward may begin.
   std::vector<graph::ValueId> seeds;  ///< Where it begins.
 

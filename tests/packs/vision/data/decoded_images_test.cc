@@ -35,12 +35,12 @@ class DecodedImagesTest : public data::FolderFiles {
           i % 3 == 0 ? to_png(size, paint(size, 3, i)) : to_jpeg(size, paint(size, 3, i));
       write("images/a/" + std::to_string(100 + i) + (i % 3 == 0 ? ".png" : ".jpg"), file);
     }
-    images_ = open_images({folder / "images"});
+    images = open_images({folder / "images"});
   }
 
   /// All samples of some epochs, one after the other.
   std::vector<float> epochs(std::shared_ptr<DecodedImages> decoded, int num_threads = 1) const {
-    const ImageSource source(images_, {.size = kCropSide, .random = RandomCropOptions{}, .seed = 5},
+    const ImageSource source(images, {.size = kCropSide, .random = RandomCropOptions{}, .seed = 5},
                              std::move(decoded));
     constexpr std::size_t kValues = 3 * kCropSide * kCropSide;
     std::vector<float> values(kVisits * kImages * kValues);
@@ -56,7 +56,7 @@ class DecodedImagesTest : public data::FolderFiles {
     return values;
   }
 
-  LabelledImages images_;
+  LabelledImages images;
 };
 
 TEST_F(DecodedImagesTest, SamplesAreTheSameWithAnyRoom) {
