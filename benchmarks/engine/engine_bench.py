@@ -131,14 +131,16 @@ def main() -> None:
     parser.add_argument("program")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("--only", default="", help="layouts whose name has this: `2 replicas`")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options.program, Path(folder))
         bench.measure()
-        plans = [bench.plan(layout) for layout in LAYOUTS]
+        layouts = [layout for layout in LAYOUTS if options.only in layout.name()]
+        plans = [bench.plan(layout) for layout in layouts]
         weights: dict[int, set[bytes]] = {}
         for _ in range(options.rounds):
-            for layout, plan in zip(LAYOUTS, plans, strict=True):
+            for layout, plan in zip(layouts, plans, strict=True):
                 weights.setdefault(layout.replicas, set()).add(
                     bench.train(layout, plan, options.steps)
                 )
@@ -148,7 +150,7 @@ def main() -> None:
     print(
         f"{'':60} {'step ms':>9} {'measured':>9} {'activ.':>9} {'peak MiB':>9} {'measured':>9} {'furthest':>9}"
     )
-    for layout in LAYOUTS:
+    for layout in layouts:
         print(row(layout))
     print(
         "layouts of as many replicas ended with the same bytes of weights; `furthest`: the rank whose peak was "

@@ -51,6 +51,24 @@ TEST(ScratchFile, AFullDiskIsNamed) {
   }
 }
 
+TEST(ScratchFile, WhatComesAfterAFailureIsReadWhereItLies) {
+  const std::filesystem::path folder = empty_folder("scratch_refilled");
+  const test::SmallDisk disk(folder, "64k");
+  if (!disk.is_there()) GTEST_SKIP() << "mounting needs root";
+  ScratchFile file(folder);
+  EXPECT_EQ(file.append(std::vector(1000, std::byte{1})), 0U);
+  {
+    ScratchFile other(folder);
+    other.append(std::vector(40000, std::byte{2}));
+    EXPECT_THROW(file.append(std::vector(40000, std::byte{3})), Error);
+  }
+  const std::vector last(5000, std::byte{4});
+  const std::uint64_t offset = file.append(last);
+  std::vector<std::byte> found(last.size());
+  file.read(offset, found);
+  EXPECT_EQ(found, last);
+}
+
 TEST(ScratchFile, AFolderThatIsNotThereIsNamed) {
   try {
     const ScratchFile file("/no/such/folder");

@@ -18,8 +18,10 @@ class ScratchFile {
   /// In a folder, which exists.
   explicit ScratchFile(std::filesystem::path folder);
 
-  /// At the end, of which it tells the offset; what a call wrote that failed is skipped. Goes to the system's cache of files, which it is asked to write out in the
-  /// background: blocks where more waits for the disk than the system allows.
+  /// At the end. Goes to the system's cache of files, which it is asked to write out in the background: blocks where more
+  /// waits for the disk than the system allows.
+  ///
+  /// Returns   the offset at which the bytes begin: what a call wrote that failed stays in front of it.
   std::uint64_t append(std::span<const std::byte> bytes);
 
   /// Asks the system to have the file in memory soon; does not block.

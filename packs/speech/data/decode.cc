@@ -86,8 +86,8 @@ class Reader {
   bool has_length() const { return info_.frames != SF_COUNT_MAX; }
   std::int64_t num_frames() const { return info_.frames; }
 
-  /// To a frame in front of which nothing was read. libsndfile's own seeking in MP3 and Vorbis says that it is there, and gives
-  /// other samples: those are decoded from the first on.
+  /// Before anything is read. In MP3 and Vorbis libsndfile's own seeking says that it is there and gives other samples,
+  /// so these are decoded from the first frame on.
   void skip_to(std::int64_t frame) {
     if (frame == 0) return;
     if (form_ == AudioForm::kMp3 || form_ == AudioForm::kOgg) return decode_up_to(frame);

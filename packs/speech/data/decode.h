@@ -34,9 +34,11 @@ struct DecodeOptions {
   bool is_mono = false;                    ///< The mean of all channels, as one.
 };
 
-/// Decodes WAV, FLAC, MP3 or Ogg (Vorbis, Opus). Which it is, the first bytes say. A part has the samples of the whole, bit by
-/// bit. In WAV and FLAC what is in front of it is skipped; MP3 and Ogg are decoded from the first frame on, as seeking gives
-/// other samples there: many parts of a long one cost as many times.
+/// Decodes WAV, FLAC, MP3 or Ogg (Vorbis, Opus). Which it is, the first bytes say. A part has the samples of the whole,
+/// bit by bit.
+///
+/// Cost     in WAV and FLAC what is in front of a part is skipped; MP3 and Ogg are decoded from the first frame on, as
+///          seeking gives other samples there: many parts of a long file cost as many times.
 ///
 /// Errors   kCorruptData for bytes that are none of these, are cut off or damaged, for samples that are not finite, for
 ///          more than 2^29 samples at once; kInvalidArgument for a part that is not within. What is not seen: damage of

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <memory>
-#include <new>
 #include <numbers>
 #include <string>
 #include <utility>
@@ -17,6 +15,7 @@
 #include "trireme/error.h"
 #include "trireme/kernels/half.h"
 #include "trireme/kernels/isa.h"
+#include "trireme/kernels/scratch.h"
 
 #define TRIREME_LOOPS "packs/speech/kernels/log_mel_loops.h"
 #include "trireme/kernels/each_isa.h"
@@ -41,13 +40,14 @@ void require(bool is_right, const std::string& name, const std::string& expected
 }
 
 MelOptions filled(MelOptions options) {
-  constexpr std::int64_t kMostRate = 1 << 22, kMostMels = 1 << 14;
+  constexpr std::int64_t kMostRate = 1 << 22, kMostMels = 1 << 14, kMostFft = 1 << 20;
   const auto number = [](std::int64_t x) { return static_cast<double>(x); };
   if (options.win_length == 0) options.win_length = options.n_fft;
   if (options.hop_length == 0) options.hop_length = options.win_length / 2;
   if (options.f_max == 0) options.f_max = number(options.sample_rate / 2);
   require(options.sample_rate >= 2 && options.sample_rate <= kMostRate, "sample_rate",
           "from 2 to 2^22 Hz", number(options.sample_rate));
+  require(options.n_fft <= kMostFft, "n_fft", "up to 2^20", number(options.n_fft));
   require(options.win_length >= 1 && options.win_length <= options.n_fft, "win_length",
           "from 1 to n_fft", number(options.win_length));
   require(options.hop_length >= 1 && options.hop_length <= kMostRate, "hop_length",
@@ -79,22 +79,6 @@ std::vector<float> make_window(const MelOptions& options) {
   }
   return window;
 }
-
-/// Floats that are not set, whole cache lines.
-class Scratch {
- public:
-  explicit Scratch(std::int64_t num_floats)
-      : floats_(static_cast<float*>(
-            ::operator new(static_cast<std::size_t>(num_floats) * sizeof(float), kLine))) {}
-  float* floats() const { return floats_.get(); }
-
- private:
-  static constexpr std::align_val_t kLine{64};
-  struct Free {
-    void operator()(float* floats) const { ::operator delete(floats, kLine); }
-  };
-  std::unique_ptr<float, Free> floats_;
-};
 
 }  // namespace
 
@@ -160,7 +144,7 @@ void LogMel::operator()(std::span<const float> samples, std::span<float> out,
                               .num_mels = mels,
                               .log_offset = static_cast<float>(options_.log_offset)};
   const auto piece = [&, block](std::int64_t index) {
-    const Scratch scratch(2 * internal::buffer_floats(options_.n_fft));
+    const kernels::Scratch scratch(2 * internal::buffer_floats(options_.n_fft));
     internal::LogMelBlock one = block;
     one.scratch = scratch.floats();
     const std::int64_t step = kBlocksOfPiece * kBlockFrames;

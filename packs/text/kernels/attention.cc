@@ -5,8 +5,6 @@
 #include <cstring>
 #include <initializer_list>
 #include <limits>
-#include <memory>
-#include <new>
 #include <string>
 #include <utility>
 #if defined(__x86_64__)
@@ -17,6 +15,7 @@
 #include "trireme/error.h"
 #include "trireme/kernels/isa.h"
 #include "trireme/kernels/philox.h"
+#include "trireme/kernels/scratch.h"
 
 #define TRIREME_LOOPS "packs/text/kernels/loops.h"
 #include "trireme/kernels/each_isa.h"
@@ -30,21 +29,6 @@ using internal::Head;
 const AttentionLoops& attention_loops() {
   return kernels::of_isa(portable::kAttentionLoops, avx2::kAttentionLoops, avx512::kAttentionLoops);
 }
-
-/// Floats of a piece, whole cache lines and not set.
-class Workspace {
- public:
-  explicit Workspace(std::int64_t num_floats)
-      : floats_(static_cast<float*>(::operator new(num_floats * sizeof(float), kLine))) {}
-  float* floats() const { return floats_.get(); }
-
- private:
-  static constexpr std::align_val_t kLine{64};
-  struct Free {
-    void operator()(float* floats) const { ::operator delete(floats, kLine); }
-  };
-  std::unique_ptr<float, Free> floats_;
-};
 
 [[noreturn]] void refuse(const std::string& what) {
   throw Error(ErrorKind::kInvalidArgument, "attention: " + what);
@@ -136,7 +120,7 @@ void attention(const AttentionShape& shape, const AttentionSettings& options, co
   spread(call.num_pieces(), [&](std::int64_t piece) {
     if (!call.has_tokens(piece)) return;  // its row 0 may lie behind all memory
     const Head head = call.head(piece, q, k, v);
-    const Workspace workspace(internal::forward_floats(head.length, head.width));
+    const kernels::Scratch workspace(internal::forward_floats(head.length, head.width));
     const std::int64_t first = call.first_row(piece);
     loops.forward(head, {out + first * head.width, log_sum + first}, workspace.floats());
   });
@@ -149,7 +133,7 @@ void attention_backward(const AttentionShape& shape, const AttentionSettings& op
   spread(call.num_pieces(), [&](std::int64_t piece) {
     if (!call.has_tokens(piece)) return;  // its row 0 may lie behind all memory
     const Head head = call.head(piece, tensors.q, tensors.k, tensors.v);
-    const Workspace workspace(internal::backward_floats(head.length, head.width));
+    const kernels::Scratch workspace(internal::backward_floats(head.length, head.width));
     const std::int64_t first = call.first_row(piece), element = first * head.width;
     loops.backward(head,
                    {.out = tensors.out + element,

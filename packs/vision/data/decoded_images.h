@@ -24,8 +24,8 @@ struct KeepOptions {
       folder;  ///< For a scratch file, whose space is free again at the end; none: in memory.
 };
 
-/// Images decoded once: the first that come are kept, whole, as long as there is room. Order decides nothing else, for each
-/// epoch meets all: to put others in their place would lose as many.
+/// Images decoded once: the first that come are kept, whole, as long as there is room. None takes another's place: each
+/// epoch meets all, so that as many would be lost.
 ///
 /// Threads   any.
 class DecodedImages {
@@ -42,8 +42,8 @@ class DecodedImages {
   /// The part of an image that `choose` asks for, or more of it.
   ///
   /// index    tells it from others.
-  /// Errors   those of `read`; of decode_image and `choose`, naming the image; kIo where a scratch file cannot be read. One that cannot be written, as on a full
-  ///          disk, keeps no more.
+  /// Errors   those of `read`; of decode_image and `choose`, naming the image; kIo where a scratch file cannot be read.
+  ///          One that cannot be written, as on a full disk, keeps no more.
   std::shared_ptr<const Pixels> get(std::int64_t index, const Encoded& image,
                                     const ChooseBox& choose);
 

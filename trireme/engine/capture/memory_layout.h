@@ -21,7 +21,8 @@ struct MemoryLayout {
   std::size_t phase_bytes[2] = {0, 0};
 };
 
-/// Blocks that are used at the same step do not overlap; a block begins at a multiple of 64 bytes, as torch's memory does.
+/// Blocks that are used at the same step do not overlap; a block begins at a multiple of 64 bytes, as torch's memory
+/// does.
 ///
 /// num_forward   steps of the first phase.
 /// Cost          the square of the number of blocks.

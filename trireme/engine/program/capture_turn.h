@@ -12,8 +12,8 @@
 
 namespace trireme::program {
 
-/// What a microbatch does for the capture of its stage beside its usual run: it is listened to, or compared with a replay.
-/// Given up before its end, another may do it. Confined to the thread that runs the stage.
+/// What a microbatch does for the capture of its stage beside its usual run: it is listened to, or compared with a
+/// replay. Given up before its end, another may do it. Confined to the thread that runs the stage.
 class CaptureTurn {
  public:
   virtual ~CaptureTurn() = default;

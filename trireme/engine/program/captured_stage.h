@@ -25,8 +25,8 @@ struct CaptureKey {
   auto operator<=>(const CaptureKey&) const = default;
 };
 
-/// How far the capture of a stage is at one microbatch size. A microbatch is listened to, a later one is run both ways and
-/// compared bit by bit; from then on a replay takes the place of torch's dispatcher and engine.
+/// How far the capture of a stage is at one microbatch size. A microbatch is listened to, a later one is run both ways
+/// and compared bit by bit; from then on a replay takes the place of torch's dispatcher and engine.
 ///
 /// Thread-safe: what is not atomic belongs to the turn that is on while the state says so, and is read only afterwards.
 struct CapturedStage {

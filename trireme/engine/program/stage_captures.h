@@ -52,8 +52,8 @@ class StageCaptures {
   std::vector<at::Tensor> forward(CapturedRun& run, CaptureInput input,
                                   const graph::BatchSize& size) const;
 
-  /// Whether a backward from these gradients, by value, is what was captured. It is not where a loss has no gradient in this
-  /// step: in a turn of others, or where no sample counts.
+  /// Whether a backward from these gradients, by value, is what was captured. It is not where a loss has no gradient in
+  /// this step: in a turn of others, or where no sample counts.
   static bool holds_for(const CapturedRun& run, const ValueMap& seeds);
 
   /// The gradients of received values; ends the run.

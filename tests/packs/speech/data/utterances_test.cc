@@ -162,6 +162,9 @@ TEST_F(UtterancesTest, AFileThatChangedIsAnError) {
   const Error error = error_of([&] { all.decode(0); });
   EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
   EXPECT_THAT(error.message(), AllOf(HasSubstr("all.tsv"), HasSubstr("there are 400")));
+  write("x.flac", to_audio({.sample_rate = 8000}, make_frames(500)));
+  EXPECT_THAT(error_of([&] { all.decode(0); }).message(),
+              AllOf(HasSubstr("all.tsv"), HasSubstr("8000 Hz"), HasSubstr("16000")));
 }
 
 }  // namespace

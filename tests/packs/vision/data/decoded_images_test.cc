@@ -130,7 +130,9 @@ TEST_F(DecodedImagesTest, AFullDiskKeepsNoMore) {
   EXPECT_EQ(made, expected);
   EXPECT_GT(decoded->num_kept(), 0);
   EXPECT_LT(decoded->num_kept(), kImages);
+  const std::int64_t kept = decoded->num_kept();
   EXPECT_EQ(epochs(decoded), expected);
+  EXPECT_EQ(decoded->num_kept(), kept) << "once there is room again";
 }
 
 TEST_F(DecodedImagesTest, OptionsOutOfRangeAreRefused) {
