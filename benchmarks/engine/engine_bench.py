@@ -97,6 +97,7 @@ class Bench:
             *("--lanes", str(layout.replicas)),
             *("--stages-per-rank", str(layout.stages_per_rank()), "--schedule", layout.schedule),
             *("--recompute", layout.recompute, "--out", file, *cuts),
+            *layout.sharded.split(),
         )
         stages = json.loads(Path(file).read_text())["stages"]
         self.cuts[layout.stages] = ",".join(str(stage["begin"]) for stage in stages[1:])
@@ -107,7 +108,6 @@ class Bench:
             self.call(
                 *("train", "--plan", plan, *self.costs(), "--steps", str(steps)),
                 *("--run", f"{run}/run", "--save", f"{run}/weights.safetensors"),
-                *layout.sharded.split(),
             )
             layout.runs.append(json.loads(Path(run, "run/run.json").read_text())["segments"][0])
             return Path(run, "weights.safetensors").read_bytes()
