@@ -131,6 +131,13 @@ std::string digest_of(const at::Tensor& tensor) {
          sha256(std::span(static_cast<const std::byte*>(dense.const_data_ptr()), dense.nbytes()));
 }
 
+std::vector<std::string> digests_of(const std::vector<at::Tensor>& tensors) {
+  std::vector<std::string> digests;
+  for (const at::Tensor& tensor : tensors) digests.push_back(digest_of(tensor));
+  return digests;
+}
+
+/// The replay comes once the usual run has let go of what it kept: memory holds one of both.
 class ComparingTurn : public Turn, private SiteListener {
  public:
   ComparingTurn(const CaptureContext& context, std::shared_ptr<CapturedStage> captured,
@@ -139,76 +146,61 @@ class ComparingTurn : public Turn, private SiteListener {
 
   void forward(const Slots& /*slots*/, const std::function<void()>& work,
                const std::function<std::vector<at::Tensor>()>& ends) override {
-    std::vector<std::string> replayed;
-    guarded([&] {
-      if (!captured().replayer->takes(capture::Phase::kForward, input_.tensors)) {
-        throw Error(ErrorKind::kInvalidArgument, "inputs lie otherwise in memory");
-      }
-      const auto seeded = [&](int position, const std::function<void()>& run) {
-        run_seeded(context().nodes, position, input_.stream, run);
-      };
-      for (const at::Tensor& end :
-           captured().replayer->forward(input_.tensors, run_, seeded, capture::Fresh::kMarked)) {
-        replayed.push_back(digest_of(end));
-      }
-    });
     work();
-    std::vector<std::string> made;
-    for (const at::Tensor& end : ends()) made.push_back(digest_of(end));
-    if (made != replayed) refuse("a replayed forward gave other bits");
+    ends_ = digests_of(ends());
   }
 
   ValueMap backward(const Start& start, const Slots& /*slots*/,
                     const std::function<ValueMap()>& work) override {
-    if (!is_over() && start.seeds != captured().seeds) refuse("its backward begins elsewhere");
-    std::vector<std::string> replayed;
-    guarded([&] {
-      if (!captured().replayer->takes(capture::Phase::kBackward, start.gradients)) {
-        throw Error(ErrorKind::kInvalidArgument, "gradients lie otherwise in memory");
-      }
-      const auto site = [&](int index, const at::Tensor& gradient) {
-        expected_.emplace_back(index, digest_of(gradient));
-      };
-      for (const at::Tensor& gradient : captured().replayer->backward(
-               start.gradients, std::move(run_), site, capture::Fresh::kMarked)) {
-        replayed.push_back(digest_of(gradient));
-      }
-    });
     ValueMap gradients;
     {
       const SiteListening sites(*this);
       gradients = work();
     }
-    std::vector<std::string> made;
-    for (const graph::ValueId leaf : context().leaves) {
-      made.push_back(digest_of(gradient_of(gradients, leaf)));
-    }
-    if (made != replayed || next_site_ != expected_.size()) {
-      refuse("a replayed backward gave other bits");
+    if (start.seeds != captured().seeds) refuse("its backward begins elsewhere");
+    if (is_over()) return gradients;
+    std::vector<at::Tensor> made;
+    for (const graph::ValueId leaf : context().leaves) made.push_back(gradient_of(gradients, leaf));
+    try {
+      compare(start.gradients, digests_of(made));
+    } catch (
+        const capture::FailedCall& failed) {  // The usual run says what is wrong with a microbatch.
+      refuse("a replay failed: " + text_of(failed.cause));
+    } catch (const std::exception& failure) {
+      refuse(std::string("a replay failed: ") + failure.what());
     }
     end(State::kTrusted);
     return gradients;
   }
 
  private:
+  using Site = std::pair<int, std::string>;
+
   void leaving(int site, const at::Tensor& gradient) override {
-    const std::pair<int, std::string> made{site, digest_of(gradient)};
-    if (next_site_ >= expected_.size() || expected_[next_site_] != made) {
-      refuse("a replay gave other bits for a parameter");
-    }
-    ++next_site_;
+    sites_.emplace_back(site, digest_of(gradient));
   }
 
-  /// What a replay throws is a refusal: the usual run says what is wrong with a microbatch.
-  void guarded(const std::function<void()>& replay) {
-    if (is_over()) return;
-    try {
-      replay();
-    } catch (const capture::FailedCall& failed) {
-      refuse("a replay failed: " + text_of(failed.cause));
-    } catch (const std::exception& failure) {
-      refuse(std::string("a replay failed: ") + failure.what());
+  void compare(const std::vector<at::Tensor>& seeds, const std::vector<std::string>& gradients) {
+    capture::Replayer& replayer = *captured().replayer;
+    if (!replayer.takes(capture::Phase::kForward, input_.tensors) ||
+        !replayer.takes(capture::Phase::kBackward, seeds)) {
+      return refuse("what it is given lies otherwise in memory");
     }
+    const auto seeded = [&](int position, const std::function<void()>& run) {
+      run_seeded(context().nodes, position, input_.stream, run);
+    };
+    capture::ReplayedRun run;
+    if (digests_of(replayer.forward(input_.tensors, run, seeded, capture::Fresh::kMarked)) !=
+        ends_) {
+      return refuse("a replayed forward gave other bits");
+    }
+    std::vector<Site> sites;
+    const auto take = [&](int site, const at::Tensor& gradient) {
+      sites.emplace_back(site, digest_of(gradient));
+    };
+    const auto replayed = replayer.backward(seeds, std::move(run), take, capture::Fresh::kMarked);
+    if (digests_of(replayed) != gradients) return refuse("a replayed backward gave other bits");
+    if (sites != sites_) refuse("a replay gave other bits for a parameter");
   }
 
   static std::string text_of(const std::exception_ptr& cause) {
@@ -220,9 +212,8 @@ class ComparingTurn : public Turn, private SiteListener {
   }
 
   CaptureInput input_;
-  capture::ReplayedRun run_;
-  std::vector<std::pair<int, std::string>> expected_;
-  std::size_t next_site_ = 0;
+  std::vector<std::string> ends_;  ///< Digests, as all that is compared.
+  std::vector<Site> sites_;
 };
 
 }  // namespace
