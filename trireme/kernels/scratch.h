@@ -7,9 +7,9 @@
 namespace trireme::kernels {
 
 /// Floats that a kernel works with, in whole cache lines, not set.
-class Scratch {
+class ScratchFloats {
  public:
-  explicit Scratch(std::int64_t num_floats)
+  explicit ScratchFloats(std::int64_t num_floats)
       : floats_(static_cast<float*>(
             ::operator new(static_cast<std::size_t>(num_floats) * sizeof(float), kLine))) {}
   float* floats() const { return floats_.get(); }

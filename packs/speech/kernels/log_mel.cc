@@ -144,7 +144,7 @@ void LogMel::operator()(std::span<const float> samples, std::span<float> out,
                               .num_mels = mels,
                               .log_offset = static_cast<float>(options_.log_offset)};
   const auto piece = [&, block](std::int64_t index) {
-    const kernels::Scratch scratch(2 * internal::buffer_floats(options_.n_fft));
+    const kernels::ScratchFloats scratch(2 * internal::buffer_floats(options_.n_fft));
     internal::LogMelBlock one = block;
     one.scratch = scratch.floats();
     const std::int64_t step = kBlocksOfPiece * kBlockFrames;

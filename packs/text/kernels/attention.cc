@@ -120,7 +120,7 @@ void attention(const AttentionShape& shape, const AttentionSettings& options, co
   spread(call.num_pieces(), [&](std::int64_t piece) {
     if (!call.has_tokens(piece)) return;  // its row 0 may lie behind all memory
     const Head head = call.head(piece, q, k, v);
-    const kernels::Scratch workspace(internal::forward_floats(head.length, head.width));
+    const kernels::ScratchFloats workspace(internal::forward_floats(head.length, head.width));
     const std::int64_t first = call.first_row(piece);
     loops.forward(head, {out + first * head.width, log_sum + first}, workspace.floats());
   });
@@ -133,7 +133,7 @@ void attention_backward(const AttentionShape& shape, const AttentionSettings& op
   spread(call.num_pieces(), [&](std::int64_t piece) {
     if (!call.has_tokens(piece)) return;  // its row 0 may lie behind all memory
     const Head head = call.head(piece, tensors.q, tensors.k, tensors.v);
-    const kernels::Scratch workspace(internal::backward_floats(head.length, head.width));
+    const kernels::ScratchFloats workspace(internal::backward_floats(head.length, head.width));
     const std::int64_t first = call.first_row(piece), element = first * head.width;
     loops.backward(head,
                    {.out = tensors.out + element,
