@@ -17,7 +17,7 @@ class PlanFromPythonTest(unittest.TestCase):
     def test_its_files_are_read_and_planned(self) -> None:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            command = [sys.executable, "-B", str(EXAMPLE), os.environ["TRIREME_PROGRAM"], name]
+            command = [sys.executable, str(EXAMPLE), os.environ["TRIREME_PROGRAM"], name]
             run = subprocess.run(command, capture_output=True, text=True, check=False)
             self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
             plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))

@@ -36,7 +36,6 @@ def run_torch_cases(
         run = subprocess.run(
             [
                 sys.executable,
-                "-B",
                 str(Path(__file__).with_name("torch_cases.py")),
                 f"--ranks={num_ranks}",
                 f"--name={name}",

@@ -16,7 +16,7 @@ def main() -> int:
         print(f"[  SKIPPED ] tensorflow/{unit}: TensorFlow is not installed in {python}")
         return 77
     file = str(Path(__file__).parent / f"{unit}_test.py")
-    words = [python, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", file]
+    words = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", file]
     return subprocess.run(words, check=False).returncode
 
 
