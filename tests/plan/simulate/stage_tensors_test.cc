@@ -141,6 +141,18 @@ TEST(StageTensors, ViewsTakeNothing) {
   EXPECT_EQ(tensors[0].backward_peak, 80 + 40 + 40);  // At relu: gradients of y and v.
 }
 
+/// y = mm(x, w transposed): the gradient of w is the memory of the gradient of the transposed one.
+TEST(StageTensors, TheGradientOfATransposedWeightCountsOnce) {
+  GraphBuilder b;
+  const ValueId w = b.parameter("w", {20, 10});
+  const ValueId transposed = b.node("t", {w}, b.fixed({10, 20}), {.view_of = w});
+  const ValueId y = b.node("mm", {b.input("x", {10}), transposed}, b.batch({20}));
+  b.loss(y);
+  const profile::Profile profile = make_free_profile(b.graph());
+  const auto tensors = stage_tensors(b.graph(), make_plan(b.graph(), {}), profile);
+  EXPECT_EQ(tensors[0].backward_peak, 80 + 800);  // The gradients of y and w.
+}
+
 /// Two uses of a value: the later one's gradient waits for the earlier one's.
 TEST(StageTensors, GradientsOfAValueAreAddedUp) {
   GraphBuilder b;

@@ -263,7 +263,7 @@ class StageWalk {
       const bool hands_on = hands_on_gradient(graph_, node(t), id);
       const auto uses = gradients_.find(id);
       if (uses == gradients_.end()) {  // A parameter.
-        add_parameter_gradient(t, graph::bytes_at(value, 0));
+        add_parameter_gradient(t, graph::bytes_at(value, 0), hands_on);
         continue;
       }
       // The part of a use before the last one is alive beside the sum, until it is added.
@@ -277,10 +277,12 @@ class StageWalk {
     }
   }
 
-  void add_parameter_gradient(int t, std::int64_t bytes) {
-    backward_.passing.add(t, t, bytes);
+  /// hands_on   it is the memory of the gradient of what the node makes, such as a transposed weight.
+  void add_parameter_gradient(int t, std::int64_t bytes, bool hands_on) {
+    const std::int64_t fresh = hands_on ? 0 : bytes;
+    backward_.passing.add(t, t, fresh);
     if (is_late(t)) {
-      late_.passing.add(t, t, bytes);
+      late_.passing.add(t, t, fresh);
     } else if (waits(t) ||
                node(t).flags.view) {  // A view of a parameter is what a node that waits takes.
       largest_weight_ = std::max(largest_weight_, bytes);
@@ -318,8 +320,8 @@ class StageWalk {
   void add_gradient(const GradientUses& uses, bool is_of_parameter) {
     const int last = uses.last_use - (uses.last_hands_on ? 1 : 0);
     backward_.passing.add(uses.made, last, uses.bytes);
-    if (is_of_parameter) return;
     if (uses.is_late) return late_.passing.add(uses.made, last, uses.bytes);
+    if (is_of_parameter) return;  // Made where the node that waits runs: largest_weight_.
     split_.passing.add(uses.waits ? 0 : uses.made, last, uses.bytes);
     if (uses.waits) waiting_ += uses.bytes;
   }
