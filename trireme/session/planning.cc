@@ -70,6 +70,11 @@ simulate::ForecastOptions forecast_options(const TrainingOptions& training) {
           .program = {.has_norm = true}};
 }
 
+/// As this training runs stages.
+profile::Profile costs_of(const profile::Profile& measured, const TrainingOptions& training) {
+  return training.capture ? measured : profile::without_captures(measured);
+}
+
 /// A node by its position or name, as a position. kInvalidArgument where there is none.
 int node_position(const graph::Graph& graph, const std::string& node) {
   const bool is_number =
@@ -105,6 +110,7 @@ MeasuredCosts measure_recorded(const Workload& workload, const record::Recording
       {.recording = recorded, .batch = batch, .ranks = ranks},
       world == nullptr ? nullptr : &world->endpoint,
       {.update = update_of(options.training.optimizer),
+       .capture = train::capture_of(options.training),
        .offload_folder =
            options.files ? train::offload_folder(options.training) : std::filesystem::path()}));
   auto topology = std::make_shared<topology::Topology>(
@@ -114,7 +120,7 @@ MeasuredCosts measure_recorded(const Workload& workload, const record::Recording
 
 Decision decide(const graph::Graph& graph, const MeasuredCosts& measured, const PlanOptions& wanted,
                 const TrainingOptions& training, const PlannedCopies& copies) {
-  const profile::Profile& profile = measured.profile.value();
+  const profile::Profile profile = costs_of(measured.profile.value(), training);
   const topology::Topology& topology = measured.topology.value();
   if (!wanted.copies.empty()) {
     throw Error(ErrorKind::kInvalidArgument,
@@ -229,8 +235,9 @@ bool plans_itself(const SessionOptions& options, int world_size) {
 }
 
 simulate::Forecast forecast(const graph::Graph& planned, const layout::Plan& plan,
-                            const profile::Profile& profile, const topology::Topology& topology,
+                            const profile::Profile& measured, const topology::Topology& topology,
                             const TrainingOptions& training) {
+  const profile::Profile profile = costs_of(measured, training);
   const layout::ParameterMap map = layout::make_parameter_map(planned, plan);
   simulate::ForecastOptions options = forecast_options(training);
   options.program.tolerant = true;  // whoever trains says whether it is

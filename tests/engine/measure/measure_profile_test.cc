@@ -99,7 +99,8 @@ std::pair<double, double> nodes_over_whole(const Recorded& recorded) {
   EXPECT_THAT(profile.ranges, SizeIs(2));
   EXPECT_EQ(profile.ranges[0].end, profile.ranges[1].begin);
   EXPECT_TRUE(graph::allowed_cuts(recorded.recording.graph)[profile.ranges[0].end]);
-  const auto whole = measure_ranges(recorded.subject(), {}, quick_options().ranges);
+  RangeRuns runs(recorded.subject(), {}, program::Capture::kOn);
+  const auto whole = measure_ranges(recorded.subject(), runs, quick_options().ranges);
   EXPECT_THAT(whole, SizeIs(1));
   double forward = 0, backward = 0;
   for (const profile::NodeTime& time : node_times(profile, recorded.recording.graph)) {
@@ -155,6 +156,16 @@ TEST(ProfileTest, IsCheckedAndSurvivesItsFileForm) {
   EXPECT_GT(profile.step.fold_ns, 0);
   EXPECT_GT(profile.step.copy_ns_per_byte, 0);
   EXPECT_THAT(profile.links, SizeIs(0));
+}
+
+TEST(ProfileTest, SaysHowMuchLongerStagesTakeThatAreNotCaptured) {
+  const Recorded recorded("mlp");  // tiny: most of its time is torch's, between the operators
+  ProfileOptions options = quick_options();
+  const auto captured = measure_profile(recorded.subject(), nullptr, options);
+  ASSERT_TRUE(captured.uncaptured.has_value());
+  EXPECT_GT(captured.uncaptured->forward * captured.uncaptured->backward, 1);
+  options.capture = program::Capture::kOff;
+  EXPECT_FALSE(measure_profile(recorded.subject(), nullptr, options).uncaptured.has_value());
 }
 
 TEST(ProfileTest, IsTheSameOnAllRanks) {

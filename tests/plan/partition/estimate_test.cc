@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <random>
 
 #include "tests/graphs/sample_graphs.h"
@@ -64,9 +65,12 @@ Case random_case(std::mt19937& random) {
   one.options.replicas = replicas;
   one.options.forecast.program.has_norm = random() % 2 == 0;
   if (random() % 3 == 0) one.options.forecast.memory.gradient_dtype = Dtype::kBf16;
-  one.options.schedule = random() % 2 == 0 ? "simple" : "interleaved";
+  one.options.schedule = std::array{"simple", "interleaved", "zero_bubble"}[random() % 3];
   one.topology = random_topology(random, replicas * (static_cast<int>(one.cuts.size()) + 1), 4);
-  if (random() % 2 == 0) one.model.profile.held = profile::HeldTimes{100, 2000, 1.5, 1.25};
+  // Of backwards in two parts the estimate takes what is held as if they were whole.
+  if (one.options.schedule != "zero_bubble" && random() % 2 == 0)
+    one.model.profile.held = profile::HeldTimes{100, 2000, 1.5, 1.25};
+  if (random() % 2 == 0) one.model.profile.uncaptured = profile::UncapturedTimes{1.75, 1.5};
   return one;
 }
 

@@ -53,6 +53,10 @@ TEST(ProfileCheck, NamesTheField) {
   EXPECT_THAT(complaint([](Profile& p) { p.held = {10, 10}; }), HasSubstr("held.held_bytes"));
   EXPECT_THAT(complaint([](Profile& p) { p.held = {10, 20, 0.5, 1}; }),
               HasSubstr("are at least 1"));
+  EXPECT_THAT(complaint([](Profile& p) { p.uncaptured = {1, 0.5}; }),
+              HasSubstr("uncaptured.backward are at least 1"));
+  EXPECT_THAT(complaint([](Profile& p) { p.uncaptured = {kInf, 1}; }),
+              HasSubstr("uncaptured.forward"));
   EXPECT_THAT(complaint([](Profile& p) { p.step.fold_ns = std::nan(""); }),
               HasSubstr("step.fold_ns"));
 }

@@ -28,6 +28,7 @@ Profile full_profile() {
   profile.cost_of = {1, 0, 1};
   profile.ranges = {{0, 2, 12, 11}, {2, 3, 10, std::numeric_limits<double>::infinity()}};
   profile.held = {100, 800, 1.25, 1.5};
+  profile.uncaptured = {1.5, 1.75};
   profile.links = {{LinkKind::kHost, {{0, 5, 6}, {1024, 5.5, 7}}},
                    {LinkKind::kNetwork, {{0, 50, 60}}}};
   profile.step = {1.5, 0.4, 0.1};

@@ -17,6 +17,7 @@ TEST(ProfileShow, ReadsAsTables) {
   profile.cost_of = {1, 0, 1, 0};
   profile.ranges = {{0, 2, 220, 440}};
   profile.held = {1 << 20, 8 << 20, 1.02, 1.05};
+  profile.uncaptured = {2, 1.5};
   profile.links = {{LinkKind::kHost, {{0, 5, 6}, {1024, 5.5, 7}}}};
   profile.step = {1.5, 0.4, 0.1};
   EXPECT_EQ(show(profile, graph::testing::make_mlp()),
@@ -34,6 +35,8 @@ ranges measured as a whole; node times are scaled to them
   0..1       220.0  440.0             110.0  220.0
 
 where 8.0 MiB of activations are held, not 1.0 MiB: F 1.020 times as long, B 1.050 times
+
+in stages that are not captured: F 2.000 times as long, B 1.500 times
 
 links
   link  message  alone us  beside compute us

@@ -108,6 +108,28 @@ TEST(Slowdown, GrowsWithWhatIsHeldUpToWhatWasMeasured) {
   EXPECT_EQ(slowdown(profile, 3000).backward, 2);
 }
 
+TEST(NodeTimes, StagesThatAreNotCapturedTakeLonger) {
+  const graph::Graph graph = graph::testing::make_mlp();
+  Profile profile = rising_profile(4);
+  const std::vector<NodeTime> captured = node_times(profile, graph);
+  EXPECT_EQ(without_captures(profile), profile);
+  EXPECT_EQ(node_times(profile, graph, NodeRuns::kUncaptured)[3].forward_us,
+            captured[3].forward_us);
+  profile.ranges = {{0, 4, 100, 1000}};
+  profile.uncaptured = {.forward = 2, .backward = 3};
+  const std::vector<NodeTime> scaled = node_times(profile, graph);
+  const std::vector<NodeTime> uncaptured = node_times(profile, graph, NodeRuns::kUncaptured);
+  const std::vector<NodeTime> off = node_times(without_captures(profile), graph);
+  for (std::size_t p = 0; p < scaled.size(); ++p) {
+    EXPECT_DOUBLE_EQ(uncaptured[p].forward_us, 2 * scaled[p].forward_us);
+    EXPECT_DOUBLE_EQ(uncaptured[p].input_us, 3 * scaled[p].input_us);
+    EXPECT_DOUBLE_EQ(uncaptured[p].weight_us, 3 * scaled[p].weight_us);
+    EXPECT_DOUBLE_EQ(off[p].forward_us, uncaptured[p].forward_us);
+    EXPECT_DOUBLE_EQ(off[p].backward_us(), uncaptured[p].backward_us());
+  }
+  EXPECT_FALSE(without_captures(profile).uncaptured);
+}
+
 TEST(LinkTime, IsLinearBetweenMeasuredSizes) {
   Profile profile;
   profile.links = {{LinkKind::kHost, {{100, 10, 20}, {200, 20, 30}, {400, 30, 50}}}};

@@ -41,6 +41,24 @@ TEST(StageCost, RecomputingRunsTheForwardAgainBeforeTheBackward) {
   EXPECT_DOUBLE_EQ(ready[1], (110 + 500.0) / 660);
 }
 
+/// Backwards in two parts and stages that offload are not.
+TEST(StageCost, GrowsWhereAStageIsNotCaptured) {
+  auto model = make_chain({{1, 2, 3}, {10, 20, 30}});
+  model.profile.uncaptured = {.forward = 2, .backward = 3};
+  model.profile.step.file = profile::FileCosts{};
+  layout::Plan plan = make_plan(model.graph, {{1}});
+  EXPECT_EQ(stage_costs(model.graph, plan, model.profile)[1].work_us(), 60);
+  plan.stages[1].offload = true;
+  const auto offloaded = stage_costs(model.graph, plan, model.profile);
+  EXPECT_EQ(offloaded[0].work_us(), 6);
+  EXPECT_EQ(offloaded[1].forward_us, 20);
+  EXPECT_EQ(offloaded[1].input_us, 60);
+  EXPECT_EQ(offloaded[1].weight_us, 90);
+  plan.stages[1].offload = false;
+  plan.schedule.name = "zero_bubble";
+  EXPECT_EQ(stage_costs(model.graph, plan, model.profile)[0].work_us(), 2 + 6 + 9);
+}
+
 TEST(StageCost, GrowsWhereMoreThanAMicrobatchIsHeld) {
   auto model = make_chain({{1, 2, 3}, {10, 20, 30}});
   model.profile.held = {.one_bytes = 10, .held_bytes = 20, .forward = 2, .backward = 3};

@@ -153,9 +153,11 @@ profile::Profile measure_profile(const Subject& subject, transport::Endpoint* en
       .num_busy_ranks = num_ranks_of_first_host(subject.ranks, options.links.host),
       .hardware = hardware()};
   const std::vector<int> cuts = cuts_between_ranges(nodes, subject);
+  RangeRuns runs(subject, cuts, options.capture);
   std::vector<std::vector<profile::RangeTime>> visits;
-  const auto visit = [&] { visits.push_back(measure_ranges(subject, cuts, options.ranges)); };
+  const auto visit = [&] { visits.push_back(measure_ranges(subject, runs, options.ranges)); };
   visit();
+  profile.uncaptured = measure_uncaptured(subject, runs, cuts, options.held);
   visit();
   profile.held = measure_held(subject, options.held);
   visit();
@@ -181,8 +183,9 @@ std::vector<RangeDrift> drift(const profile::Profile& then, const Subject& subje
   for (const profile::RangeTime& range : then.ranges) {
     if (range.begin > 0) cuts.push_back(range.begin);
   }
+  RangeRuns runs(subject, cuts, then.uncaptured ? program::Capture::kOn : program::Capture::kOff);
   std::vector<RangeDrift> result;
-  for (const profile::RangeTime& now : measure_ranges(subject, cuts, options)) {
+  for (const profile::RangeTime& now : measure_ranges(subject, runs, options)) {
     const profile::RangeTime& before = then.ranges[result.size()];
     result.push_back(
         {ratio(now.forward_us, before.forward_us), ratio(now.backward_us, before.backward_us)});

@@ -7,6 +7,7 @@
 
 #include "trireme/engine/measure/link_measure.h"
 #include "trireme/engine/measure/measurement.h"
+#include "trireme/engine/program/stage_captures.h"
 #include "trireme/plan/profile/profile.h"
 
 namespace trireme::measure {
@@ -41,12 +42,13 @@ struct ProfileOptions {
                         .min_time = std::chrono::milliseconds(200),
                         .max_time = std::chrono::seconds(5)};
   LinkOptions links;
-  std::filesystem::path offload_folder = {};  ///< Files there are measured; empty: none are.
+  program::Capture capture = program::Capture::kOn;  ///< As in the training that is planned.
+  std::filesystem::path offload_folder = {};         ///< Files there are measured; empty: none are.
 };
 
 /// Measures all of a profile: nodes, the two ranges that `middle_cut` parts (one where no cut is
 /// allowed; in five visits, of which the middle one counts), how much longer they take beside held
-/// activations, what a step does outside stages, and links. It has passed profile::check and is the same on all ranks, byte for byte.
+/// activations and where they are not captured, what a step does outside stages, and links. It has passed profile::check and is the same on all ranks, byte for byte.
 ///
 /// endpoint   of the world that the subject's ranks are all of; null where there is one rank.
 /// Errors     kInvalidArgument where `update` is missing; those of the parts.
@@ -59,7 +61,7 @@ struct RangeDrift {
   double backward = 1;
 };
 
-/// Measures the ranges of `then` again and divides: for each, now / then. The same on all ranks.
+/// Measures the ranges of `then` again, captured where they were, and divides: for each, now / then. The same on all ranks.
 std::vector<RangeDrift> drift(const profile::Profile& then, const Subject& subject,
                               const RepeatOptions& options);
 

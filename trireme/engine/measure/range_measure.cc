@@ -51,10 +51,10 @@ std::optional<int> middle_cut(const graph::Graph& graph, std::span<const double>
   return best;
 }
 
-std::vector<profile::RangeTime> measure_ranges(const Subject& subject, std::span<const int> cuts,
+std::vector<profile::RangeTime> measure_ranges(const Subject& subject, RangeRuns& runs,
                                                const RepeatOptions& options) {
   const WriteGuard writes(subject.recording);
-  RangeRuns runs(subject, cuts);
+  runs.forget();
   subject.ranks.barrier();
   Repeats repeats(options);
   while (repeats.is_wanted()) {
@@ -97,8 +97,9 @@ void run_held(RangeRuns& runs, std::int64_t count) {
   for (RangeRuns::Microbatch& microbatch : held) runs.backward(std::move(microbatch));
 }
 
-double at_least_1(double held_us, double alone_us) {
-  return alone_us > 0 ? std::max(1.0, held_us / alone_us) : 1;
+/// At least 1.
+double times_as_long(double us, double than_us) {
+  return than_us > 0 ? std::max(1.0, us / than_us) : 1;
 }
 
 }  // namespace
@@ -123,8 +124,36 @@ std::optional<profile::HeldTimes> measure_held(const Subject& subject,
                              median(alone.backward_us()[0]), median(held.backward_us()[0])});
   return profile::HeldTimes{.one_bytes = bytes,
                             .held_bytes = count * bytes,
-                            .forward = at_least_1(medians[1], medians[0]),
-                            .backward = at_least_1(medians[3], medians[2])};
+                            .forward = times_as_long(medians[1], medians[0]),
+                            .backward = times_as_long(medians[3], medians[2])};
+}
+
+std::optional<profile::UncapturedTimes> measure_uncaptured(const Subject& subject, RangeRuns& runs,
+                                                           std::span<const int> cuts,
+                                                           const RepeatOptions& options) {
+  if (subject.ranks.from_first(runs.is_captured() ? "1" : "0") == "0") return std::nullopt;
+  const WriteGuard writes(subject.recording);
+  RangeRuns usual(subject, cuts);
+  runs.forget();
+  subject.ranks.barrier();
+  Repeats repeats(options);
+  while (repeats.is_wanted()) {
+    usual.backward(usual.forward());
+    runs.backward(runs.forward());
+    repeats.add(usual.take_time() + runs.take_time());
+  }
+  usual.drop(options.num_warmups);
+  runs.drop(options.num_warmups);
+  profile::RangeTime uncaptured, captured;
+  for (const auto& [ranges, sum] : {std::pair(&usual, &uncaptured), {&runs, &captured}}) {
+    for (const profile::RangeTime& range : ranges_of(*ranges, subject.ranks)) {
+      sum->forward_us += range.forward_us;
+      sum->backward_us += range.backward_us;
+    }
+  }
+  return profile::UncapturedTimes{
+      .forward = times_as_long(uncaptured.forward_us, captured.forward_us),
+      .backward = times_as_long(uncaptured.backward_us, captured.backward_us)};
 }
 
 }  // namespace trireme::measure

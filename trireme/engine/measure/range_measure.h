@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "trireme/engine/measure/measurement.h"
+#include "trireme/engine/measure/range_runs.h"
 #include "trireme/plan/profile/profile.h"
 
 namespace trireme::measure {
@@ -14,16 +15,22 @@ namespace trireme::measure {
 /// node_us   time of each node.
 std::optional<int> middle_cut(const graph::Graph& graph, std::span<const double> node_us);
 
-/// Times the ranges between `cuts` as the stages that they would be: forward and backward of one
-/// microbatch, medians over repeats and ranks.
+/// Times ranges as the stages that they would be: forward and backward of one microbatch, medians
+/// over repeats and ranks.
 ///
 /// Gradients of parameters are dropped as they come: folding them is no part of the times
 /// (profile::StepCosts::fold_ns is its price), nor are copies of what crosses a cut.
 ///
-/// cuts     ascending, allowed.
+/// runs     of `subject`.
 /// Buffers are left as they were. Cost: memory of a forward of all nodes.
-std::vector<profile::RangeTime> measure_ranges(const Subject& subject, std::span<const int> cuts,
+std::vector<profile::RangeTime> measure_ranges(const Subject& subject, RangeRuns& runs,
                                                const RepeatOptions& options);
+
+/// How much longer the ranges take where they are not captured: medians over repeats and ranks, in turns. Nothing where
+/// none of `runs` is captured.
+std::optional<profile::UncapturedTimes> measure_uncaptured(const Subject& subject, RangeRuns& runs,
+                                                           std::span<const int> cuts,
+                                                           const RepeatOptions& options);
 
 /// Of several measurements of the same ranges, apart in time, the one in the middle by the sum of its
 /// times: a step meets the machine as it mostly is. visits   one or more.

@@ -18,8 +18,14 @@ namespace trireme::measure {
 /// Confined to one thread. The subject outlives it; buffers change (WriteGuard).
 class RangeRuns {
  public:
+  /// Where ranges are captured, it runs the microbatches by which they are.
+  ///
   /// cuts   ascending, allowed.
-  RangeRuns(const Subject& subject, std::span<const int> cuts);
+  RangeRuns(const Subject& subject, std::span<const int> cuts,
+            program::Capture capture = program::Capture::kOff);
+
+  /// Whether a range is.
+  bool is_captured() const;
 
   /// A microbatch that has gone forward and holds its activations: a run of each range.
   using Microbatch = std::vector<program::StageRun>;
@@ -39,6 +45,9 @@ class RangeRuns {
 
   /// Forgets the first `num` calls of each.
   void drop(int num);
+
+  /// Forgets all of them.
+  void forget();
 
  private:
   class DroppingSink : public program::GradientSink {

@@ -21,7 +21,7 @@ Estimator::Estimator(const Problem& problem, const Setting& setting)
       setting_(setting),
       graph_(setting.planned),
       rules_(range_rules(problem, setting)),
-      ranges_(problem, setting),
+      ranges_(problem, setting, rules_),
       schedule_(make_schedule(problem, setting)),
       splits_(schedule::splits_backwards(schedule_)),
       clock_(problem.is_estimated() ? schedule_ : schedule::Schedule()),

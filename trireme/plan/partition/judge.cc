@@ -24,7 +24,9 @@ Judge::Judge(const Problem& problem, const Setting& setting)
   const bool splits = estimator_.splits_backwards();
   work_before_us_ = {0};
   lead_before_us_ = {0};
-  for (const profile::NodeTime& time : profile::node_times(problem.profile, setting.planned)) {
+  const std::vector<profile::NodeTime> times =
+      profile::node_times(problem.profile, setting.planned, estimator_.runs());
+  for (const profile::NodeTime& time : times) {
     work_before_us_.push_back(work_before_us_.back() + time.forward_us + time.backward_us());
     lead_before_us_.push_back(lead_before_us_.back() + time.forward_us +
                               (splits ? 0 : time.backward_us()));

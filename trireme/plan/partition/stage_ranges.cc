@@ -11,6 +11,11 @@ namespace trireme::partition {
 
 using graph::ValueId;
 
+profile::NodeRuns runs_of(const schedule::Schedule& schedule) {
+  return schedule::splits_backwards(schedule) ? profile::NodeRuns::kUncaptured
+                                              : profile::NodeRuns::kCaptured;
+}
+
 RangeRules range_rules(const Problem& problem, const Setting& setting) {
   RangeRules rules;
   for (int s = 0; s + 1 < problem.num_stages; ++s) {
@@ -22,7 +27,9 @@ RangeRules range_rules(const Problem& problem, const Setting& setting) {
   rules.replicas = problem.options.replicas;
   if (problem.options.shard_state) rules.state_shards = problem.options.replicas;
   if (problem.options.shard_parameters) rules.parameter_shards = problem.options.replicas;
-  rules.in_flight = schedule::most_in_flight(make_schedule(problem, setting));
+  const schedule::Schedule schedule = make_schedule(problem, setting);
+  rules.in_flight = schedule::most_in_flight(schedule);
+  rules.runs = runs_of(schedule);
   rules.memory = problem.options.forecast.memory;
   rules.constant_bytes =
       simulate::held_batch_bytes(setting.planned, rules.microbatch, rules.num_microbatches) +
@@ -30,11 +37,11 @@ RangeRules range_rules(const Problem& problem, const Setting& setting) {
   return rules;
 }
 
-StageRanges::StageRanges(const Problem& problem, const Setting& setting)
+StageRanges::StageRanges(const Problem& problem, const Setting& setting, const RangeRules& rules)
     : problem_(problem),
       graph_(setting.planned),
-      cost_(setting.planned, problem.profile, range_rules(problem, setting), RangeGoal::kTime),
-      times_(profile::node_times(problem.profile, setting.planned)) {
+      cost_(setting.planned, problem.profile, rules, RangeGoal::kTime),
+      times_(profile::node_times(problem.profile, setting.planned, rules.runs)) {
   read_uses();
   read_sites();
   backward_before_us_ = {0};

@@ -10,6 +10,9 @@
 
 namespace trireme::partition {
 
+/// Backwards in two parts are not captured.
+profile::NodeRuns runs_of(const schedule::Schedule& schedule);
+
 /// What `RangeCost` has to know of a problem.
 RangeRules range_rules(const Problem& problem, const Setting& setting);
 
@@ -44,8 +47,8 @@ struct StageRange {
 /// Ranges of a graph, each worked out once.
 class StageRanges {
  public:
-  /// problem, setting   must outlive this.
-  StageRanges(const Problem& problem, const Setting& setting);
+  /// problem, setting   must outlive this. rules: of them.
+  StageRanges(const Problem& problem, const Setting& setting, const RangeRules& rules);
 
   /// Cost of a new one: linear in its nodes.
   const StageRange& at(int begin, int end);

@@ -71,6 +71,14 @@ void scale(const RangeTime& range, std::vector<NodeTime>& times) {
   }
 }
 
+void lengthen(const UncapturedTimes& uncaptured, std::vector<NodeTime>& times) {
+  for (NodeTime& time : times) {
+    time.forward_us *= uncaptured.forward;
+    time.input_us *= uncaptured.backward;
+    time.weight_us *= uncaptured.backward;
+  }
+}
+
 double time_of(const LinkTime& time, bool beside_compute) {
   return beside_compute ? time.beside_compute_us : time.alone_us;
 }
@@ -96,18 +104,32 @@ std::vector<const NodeCost*> node_costs(const Profile& profile, const graph::Gra
   return costs;
 }
 
-std::vector<NodeTime> node_times(const Profile& profile, const graph::Graph& planned) {
+std::vector<NodeTime> node_times(const Profile& profile, const graph::Graph& planned,
+                                 NodeRuns runs) {
   std::vector<NodeTime> recorded_times;
   for (int p = 0; p < static_cast<int>(profile.cost_of.size()); ++p) {
     const NodeCost& cost = cost_at(profile, p);
     recorded_times.push_back({cost.forward_us, cost.input_us, cost.weight_us});
   }
   for (const RangeTime& range : profile.ranges) scale(range, recorded_times);
+  if (runs == NodeRuns::kUncaptured && profile.uncaptured) {
+    lengthen(*profile.uncaptured, recorded_times);
+  }
   std::vector<NodeTime> times;
   for (const int recorded : recorded_positions(profile, planned)) {
     times.push_back(recorded_times[recorded]);
   }
   return times;
+}
+
+Profile without_captures(Profile profile) {
+  if (!profile.uncaptured) return profile;
+  for (RangeTime& range : profile.ranges) {
+    range.forward_us *= profile.uncaptured->forward;
+    range.backward_us *= profile.uncaptured->backward;
+  }
+  profile.uncaptured.reset();
+  return profile;
 }
 
 Slowdown slowdown(const Profile& profile, std::int64_t activation_bytes) {

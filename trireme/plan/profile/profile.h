@@ -28,7 +28,7 @@ struct NodeCost {
   bool operator==(const NodeCost&) const = default;
 };
 
-/// A range of nodes that was measured as a whole. The costs of its nodes are multiplied by
+/// A range of nodes that was measured as a whole, captured where stages are. The costs of its nodes are multiplied by
 /// measured / summed, so that sums over ranges are the times of ranges.
 struct RangeTime {
   int begin = 0;  ///< Positions in the recorded graph.
@@ -46,6 +46,14 @@ struct HeldTimes {
   double forward = 1;           ///< Time while they were held / time of one alone; at least 1.
   double backward = 1;
   bool operator==(const HeldTimes&) const = default;
+};
+
+/// How much longer the same work takes in stages that are not captured though others are: those that offload, or whose
+/// backward is in two parts.
+struct UncapturedTimes {
+  double forward = 1;  ///< Time without / time with captures; at least 1.
+  double backward = 1;
+  bool operator==(const UncapturedTimes&) const = default;
 };
 
 /// A message of this many bytes between two ranks, one way, until the receiver has it.
@@ -111,6 +119,7 @@ struct Profile {
   std::vector<int> cost_of;  ///< By position in the recorded graph: index into `costs`.
   std::vector<RangeTime> ranges;
   std::optional<HeldTimes> held;  ///< Nothing where one microbatch fills more than caches.
+  std::optional<UncapturedTimes> uncaptured;  ///< Nothing where no stage was captured.
   std::vector<LinkTable> links;
   StepCosts step;
   bool operator==(const Profile&) const = default;
@@ -124,11 +133,18 @@ struct NodeTime {
   double backward_us() const { return input_us + weight_us; }
 };
 
+/// How a stage's nodes are run, where the profile measured stages that are captured.
+enum class NodeRuns : std::uint8_t { kCaptured, kUncaptured };
+
 /// Times by position in `planned`: the recorded graph, or one with copies
 /// (graph::copy_to_consumers), whose copied nodes cost what the node they copy does.
 ///
 /// Errors   kInvalidArgument where the profile does not fit the graph.
-std::vector<NodeTime> node_times(const Profile& profile, const graph::Graph& planned);
+std::vector<NodeTime> node_times(const Profile& profile, const graph::Graph& planned,
+                                 NodeRuns runs = NodeRuns::kCaptured);
+
+/// What it would say had no stage been captured.
+Profile without_captures(Profile profile);
 
 /// The unscaled cost of the node at each position in `planned`. As `node_times`.
 std::vector<const NodeCost*> node_costs(const Profile& profile, const graph::Graph& planned);

@@ -103,6 +103,14 @@ void check_held(const HeldTimes& held) {
   if (held.forward < 1 || held.backward < 1) fail("held.forward and held.backward are at least 1");
 }
 
+void check_uncaptured(const UncapturedTimes& uncaptured) {
+  check_amount(uncaptured.forward, "uncaptured.forward");
+  check_amount(uncaptured.backward, "uncaptured.backward");
+  if (uncaptured.forward < 1 || uncaptured.backward < 1) {
+    fail("uncaptured.forward and uncaptured.backward are at least 1");
+  }
+}
+
 void check_links(const std::vector<LinkTable>& links) {
   std::set<LinkKind> kinds;
   for (std::size_t l = 0; l < links.size(); ++l) {
@@ -136,6 +144,7 @@ void check_contents(const Profile& profile) {
   }
   check_ranges(profile);
   if (profile.held) check_held(*profile.held);
+  if (profile.uncaptured) check_uncaptured(*profile.uncaptured);
   check_links(profile.links);
   check_amount(profile.step.optimizer_ns, "step.optimizer_ns");
   check_amount(profile.step.fold_ns, "step.fold_ns");

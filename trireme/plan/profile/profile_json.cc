@@ -73,6 +73,19 @@ HeldTimes held_from_json(const JsonField& field) {
   return held;
 }
 
+Json to_json(const UncapturedTimes& uncaptured) {
+  return {{"forward", real_to_json(uncaptured.forward)},
+          {"backward", real_to_json(uncaptured.backward)}};
+}
+
+UncapturedTimes uncaptured_from_json(const JsonField& field) {
+  JsonObject object(field);
+  const UncapturedTimes uncaptured{object.required("forward").real(),
+                                   object.required("backward").real()};
+  object.finish();
+  return uncaptured;
+}
+
 LinkTime link_time_from_json(const JsonField& field) {
   JsonObject object(field);
   const LinkTime time{object.required("bytes").integer(0), object.required("alone_us").real(),
@@ -160,6 +173,7 @@ Json to_json(const Profile& profile) {
   for (const NodeCost& cost : profile.costs) json["costs"].push_back(to_json(cost));
   for (const RangeTime& range : profile.ranges) json["ranges"].push_back(to_json(range));
   if (profile.held) json["held"] = to_json(*profile.held);
+  if (profile.uncaptured) json["uncaptured"] = to_json(*profile.uncaptured);
   for (const LinkTable& table : profile.links) json["links"].push_back(to_json(table));
   return json;
 }
@@ -175,6 +189,9 @@ Profile profile_from_json(const Json& body) {
   profile.cost_of = object.required("cost_of").list(read_index);
   profile.ranges = object.required("ranges").list(range_from_json);
   if (const auto held = object.optional("held")) profile.held = held_from_json(*held);
+  if (const auto times = object.optional("uncaptured")) {
+    profile.uncaptured = uncaptured_from_json(*times);
+  }
   profile.links = object.required("links").list(table_from_json);
   profile.step = step_from_json(object.required("step"));
   object.finish();

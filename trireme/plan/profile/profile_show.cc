@@ -129,6 +129,12 @@ std::string held_text(const std::optional<HeldTimes>& held) {
          " times as long, B " + fixed(held->backward, 3) + " times\n";
 }
 
+std::string uncaptured_text(const std::optional<UncapturedTimes>& uncaptured) {
+  if (!uncaptured) return "";
+  return "\nin stages that are not captured: F " + fixed(uncaptured->forward, 3) +
+         " times as long, B " + fixed(uncaptured->backward, 3) + " times\n";
+}
+
 std::string links_text(const Profile& profile) {
   if (profile.links.empty()) return "";
   Table table({"link", ">message", ">alone us", ">beside compute us"});
@@ -175,15 +181,15 @@ std::string show(const Profile& profile, const graph::Graph& recorded) {
          fixed(sum.forward_us / 1000, 3) + " ms, I " + fixed(sum.input_us / 1000, 3) + " ms, W " +
          fixed(sum.weight_us / 1000, 3) + " ms\n" + hardware_text(profile) +
          nodes_text(profile, recorded, times) + ranges_text(profile) + held_text(profile.held) +
-         links_text(profile) + step_text(profile);
+         uncaptured_text(profile.uncaptured) + links_text(profile) + step_text(profile);
 }
 
 std::string show(const Profile& profile) {
   return "profile of microbatches of " + std::to_string(profile.microbatch) + ": " +
          std::to_string(profile.costs.size()) + " distinct of " +
          std::to_string(profile.cost_of.size()) + " nodes (which: --graph FILE)\n" +
-         hardware_text(profile) + held_text(profile.held) + links_text(profile) +
-         step_text(profile);
+         hardware_text(profile) + held_text(profile.held) + uncaptured_text(profile.uncaptured) +
+         links_text(profile) + step_text(profile);
 }
 
 }  // namespace trireme::profile

@@ -8,6 +8,7 @@
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/layout/crossings.h"
+#include "trireme/plan/schedule/schedules.h"
 #include "trireme/plan/simulate/stage_tensors.h"
 
 namespace trireme::simulate {
@@ -39,6 +40,25 @@ std::unordered_map<int, std::int64_t> batch_storages(const graph::Graph& graph,
 }
 
 namespace {
+
+/// A stage's times where it is captured, and where it is not.
+class StageTimes {
+ public:
+  StageTimes(const graph::Graph& planned, const layout::Plan& plan, const profile::Profile& profile)
+      : captured_(profile::node_times(profile, planned)),
+        uncaptured_(profile::node_times(profile, planned, profile::NodeRuns::kUncaptured)),
+        plan_(plan),
+        splits_(schedule::splits_backwards(schedule::schedule_of(plan))) {}
+
+  const std::vector<profile::NodeTime>& of(std::size_t stage) const {
+    return splits_ || plan_.stages[stage].offload ? uncaptured_ : captured_;
+  }
+
+ private:
+  std::vector<profile::NodeTime> captured_, uncaptured_;
+  const layout::Plan& plan_;
+  bool splits_;
+};
 
 void add_folds(const graph::Graph& planned, const layout::Plan& plan,
                const profile::StepCosts& step, std::vector<StageCost>& costs) {
@@ -89,14 +109,15 @@ void add_offloads(const graph::Graph& planned, const layout::Plan& plan,
 
 std::vector<StageCost> stage_costs(const graph::Graph& planned, const layout::Plan& plan,
                                    const profile::Profile& profile) {
-  const std::vector<profile::NodeTime> times = profile::node_times(profile, planned);
+  const StageTimes times(planned, plan, profile);
   const auto positions = layout::stage_positions(planned, plan);
   std::vector<StageCost> costs(plan.stages.size());
   for (std::size_t s = 0; s < costs.size(); ++s) {
     for (const int position : positions[s]) {
-      costs[s].forward_us += times[position].forward_us;
-      costs[s].input_us += times[position].input_us;
-      costs[s].weight_us += times[position].weight_us;
+      const profile::NodeTime& time = times.of(s)[position];
+      costs[s].forward_us += time.forward_us;
+      costs[s].input_us += time.input_us;
+      costs[s].weight_us += time.weight_us;
     }
   }
   for (std::size_t s = 0; s < costs.size(); ++s) {
@@ -128,13 +149,11 @@ namespace {
 /// Position of the node whose backward completes a site, by parameter and site.
 using LastNodes = std::map<std::pair<std::string, int>, int>;
 
-/// Work of each node's backward, additions to sums included; by position.
-std::vector<double> backward_work(const graph::Graph& planned, const profile::Profile& profile,
-                                  LastNodes& last_nodes) {
-  const auto times = profile::node_times(profile, planned);
+/// What each node adds to sums, by position.
+std::vector<double> fold_work(const graph::Graph& planned, const profile::Profile& profile,
+                              LastNodes& last_nodes) {
   const auto positions = graph::node_positions(planned);
-  std::vector<double> work(times.size());
-  for (std::size_t p = 0; p < work.size(); ++p) work[p] = times[p].backward_us();
+  std::vector<double> work(planned.nodes.size());
   for (const graph::UseSite& site : graph::use_sites(planned)) {
     const graph::Parameter& parameter = planned.parameters[site.parameter];
     const auto elements =
@@ -152,17 +171,17 @@ std::vector<double> bucket_completions(const graph::Graph& planned, const layout
                                        const layout::ParameterMap& map,
                                        const profile::Profile& profile) {
   LastNodes last_nodes;
-  const std::vector<double> work = backward_work(planned, profile, last_nodes);
+  const std::vector<double> folds = fold_work(planned, profile, last_nodes);
   const auto positions = layout::stage_positions(planned, plan);
   std::vector<double> total(positions.size());
   std::vector<std::map<int, double>> done(positions.size());  // By stage and position.
-  const std::vector<profile::NodeTime> times = profile::node_times(profile, planned);
+  const StageTimes times(planned, plan, profile);
   for (std::size_t s = 0; s < positions.size(); ++s) {
     for (const int position : positions[s]) {
-      if (plan.stages[s].recompute) total[s] += times[position].forward_us;
+      if (plan.stages[s].recompute) total[s] += times.of(s)[position].forward_us;
     }
     for (auto p = positions[s].rbegin(); p != positions[s].rend(); ++p) {
-      total[s] += work[*p];
+      total[s] += times.of(s)[*p].backward_us() + folds[*p];
       done[s][*p] = total[s];
     }
   }
