@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 
+#include "trireme/base/environment.h"
 #include "trireme/engine/measure/detect_topology.h"
 #include "trireme/engine/measure/measure_profile.h"
 #include "trireme/engine/memory/process_memory.h"
@@ -37,11 +38,20 @@ measure::UpdateFunction update_of(const OptimizerOptions& options) {
   };
 }
 
+/// TRIREME_MEASURE
+bool measures_quickly() {
+  const std::string value = process_variable("TRIREME_MEASURE").value_or("");
+  if (value.empty() || value == "full" || value == "quick") return value == "quick";
+  throw Error(ErrorKind::kInvalidArgument,
+              fmt::format("TRIREME_MEASURE is 'full' or 'quick', not '{}'", value));
+}
+
 /// What ranks must have in common: their measurements become one profile.
 std::string shared_text(const MeasureOptions& options) {
   return train::to_text(options.training) +
-         fmt::format("microbatch {}\ndevice memory {}\nmeasures files {}\n", options.microbatch,
-                     options.device_memory_bytes, options.files);
+         fmt::format("microbatch {}\ndevice memory {}\nmeasures files {}\nquickly {}\n",
+                     options.microbatch, options.device_memory_bytes, options.files,
+                     measures_quickly());
 }
 
 /// Says which ranks have nothing to do.
@@ -106,13 +116,13 @@ MeasuredCosts measure_recorded(const Workload& workload, const record::Recording
     group = collectives::make_world_group(*world, "profile");
     ranks = measure::BusyRanks(*group, world->watch);
   }
-  auto profile = std::make_shared<profile::Profile>(measure::measure_profile(
-      {.recording = recorded, .batch = batch, .ranks = ranks},
-      world == nullptr ? nullptr : &world->endpoint,
-      {.update = update_of(options.training.optimizer),
-       .capture = train::capture_of(options.training),
-       .offload_folder =
-           options.files ? train::offload_folder(options.training) : std::filesystem::path()}));
+  measure::ProfileOptions what{.update = update_of(options.training.optimizer),
+                               .capture = train::capture_of(options.training)};
+  if (options.files) what.offload_folder = train::offload_folder(options.training);
+  if (measures_quickly()) what = measure::with_few_repeats(std::move(what));
+  auto profile = std::make_shared<profile::Profile>(
+      measure::measure_profile({.recording = recorded, .batch = batch, .ranks = ranks},
+                               world == nullptr ? nullptr : &world->endpoint, what));
   auto topology = std::make_shared<topology::Topology>(
       measure::detect_topology(ranks, {.device_memory_bytes = options.device_memory_bytes}));
   return {Profile(std::move(profile)), Topology(std::move(topology))};

@@ -140,6 +140,14 @@ double ratio(double now, double then) { return then > 0 ? now / then : 1; }
 
 }  // namespace
 
+ProfileOptions with_few_repeats(ProfileOptions options) {
+  options.nodes = {.min_repeats = 1, .max_repeats = 3, .min_time = std::chrono::microseconds(200)};
+  options.ranges = options.held = {.min_repeats = 2, .max_repeats = 2};
+  options.links.sizes = {64, 64 << 10, 4 << 20};
+  options.links.min_round_trips = options.links.max_round_trips = 2;
+  return options;
+}
+
 profile::Profile measure_profile(const Subject& subject, transport::Endpoint* endpoint,
                                  const ProfileOptions& options) {
   if (!options.update) {

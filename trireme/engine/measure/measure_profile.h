@@ -46,6 +46,9 @@ struct ProfileOptions {
   std::filesystem::path offload_folder = {};         ///< Files there are measured; empty: none are.
 };
 
+/// The same with so few repeats that times are no more than of some size: where what is measured counts, not how fast it is.
+ProfileOptions with_few_repeats(ProfileOptions options);
+
 /// Measures all of a profile: nodes, the two ranges that `middle_cut` parts (one where no cut is
 /// allowed; in five visits, of which the middle one counts), how much longer they take beside held
 /// activations and where they are not captured, what a step does outside stages, and links. It has passed profile::check and is the same on all ranks, byte for byte.
