@@ -24,6 +24,14 @@ TEST(MemoryLayout, WhatIsKeptServesBeforeAndAfter) {
   EXPECT_EQ(layout.phase_bytes[1], 64U);
 }
 
+// Backward 0 1 2 3: in the order of their first steps c would lie above b.
+//
+//   a  xx..  small    b  .xx.  small    c  ..xx  large
+TEST(MemoryLayout, LargeBlocksAreNotPushedUpBySmallOnes) {
+  const MemoryLayout layout = lay_out({{64, 0, 1}, {64, 1, 2}, {640, 2, 3}}, 0);
+  EXPECT_EQ(layout.phase_bytes[1], 704U);
+}
+
 TEST(MemoryLayout, BlocksThatLiveAtOnceLieApart) {
   for (int seed = 0; seed < 50; ++seed) {
     std::mt19937 random(static_cast<unsigned>(seed));

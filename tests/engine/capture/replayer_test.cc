@@ -55,6 +55,14 @@ TEST(Replayer, CallsWhatWasHeard) {
   expect_replayed([](const at::Tensor& x) { return (x * 2 + 1).relu().matmul(x.t()); });
 }
 
+TEST(Replayer, MemoryOfAPhaseIsLetGoAfterItsLastUse) {
+  Heard heard([](const at::Tensor& x) { return (x.exp() + x).sigmoid(); });
+  Replayer replayer(heard.recorder.take());
+  ReplayedRun run;
+  const auto outputs = replayer.forward({torch::randn({4, 6})}, run, {});
+  for (const c10::Storage& memory : run.owned) EXPECT_FALSE(static_cast<bool>(memory));
+}
+
 // As code above the dispatcher may, which nobody listens to.
 TEST(Replayer, WhatNoCallWritesIsMarked) {
   const auto filled = [](const at::Tensor& x) {

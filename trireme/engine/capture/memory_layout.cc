@@ -1,10 +1,11 @@
 // First fit by time: blocks that live from forward to backward are stacked at the bottom, since all of them are wanted
-// at once between the two; then each other block, as it comes up, goes into the lowest gap between those that live while
+// at once between the two; then each other block, the largest first, goes into the lowest gap between those that live while
 // it does. So what is kept serves the forward before it is written and the backward after its last use.
 
 #include "trireme/engine/capture/memory_layout.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace trireme::capture {
 namespace {
@@ -47,6 +48,7 @@ MemoryLayout lay_out(const std::vector<Block>& blocks, int num_forward) {
     layout.kept_bytes += aligned(blocks[i].bytes);
     placed.push_back(i);
   }
+  std::ranges::stable_sort(others, std::greater(), [&](std::size_t i) { return blocks[i].bytes; });
   for (const std::size_t i : others) {
     const Block& block = blocks[i];
     std::vector<Taken> taken;

@@ -5,6 +5,7 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -16,6 +17,10 @@ namespace trireme::capture {
 namespace {
 
 using Origin = TapeBuffer::Origin;
+
+/// From here on, a buffer has memory of its own, from its first use to its last: it costs nothing beside what writes it, and
+/// a peak is that of autograd.
+constexpr std::size_t kLargeBytes = std::size_t{64} << 10;
 
 c10::Storage allocated(std::size_t bytes) {
   c10::Allocator* allocator = c10::GetCPUAllocator();
@@ -48,10 +53,19 @@ Replayer::Replayer(Tape tape)
   std::vector<bool> is_room;
   for (TapeStep& step : tape_.steps) is_room.push_back(write_in_place(step, tape_.buffers));
   lay_out_memory();
-  for (std::size_t i = 0; i < tape_.steps.size(); ++i) {
-    if (!is_room[i]) add_part(tape_.steps[i], static_cast<int>(i));
+  std::vector<int> wanted;  // Not allocated yet.
+  for (int i = 0; std::cmp_less(i, tape_.steps.size()); ++i) {
+    if (i == num_forward_) memory_[0].acquires = std::exchange(wanted, {});
+    wanted.insert(wanted.end(), acquires_[i].begin(), acquires_[i].end());
+    if (is_room[i]) continue;
+    TapeStep& step = tape_.steps[i];
+    const bool is_call = step.op.has_value();
+    add_part(step, i);
+    if (is_call) calls_.back().acquires = std::exchange(wanted, {});
   }
+  memory_[std::cmp_less(num_forward_, tape_.steps.size()) ? 1 : 0].acquires = std::move(wanted);
   tape_.steps.clear();
+  acquires_.clear();
   releases_.clear();
 }
 
@@ -59,6 +73,7 @@ void Replayer::lay_out_memory() {
   std::vector<Block> blocks;
   std::vector<int> block_buffers;
   owned_index_.assign(tape_.buffers.size(), -1);
+  acquires_.resize(tape_.steps.size());
   releases_.resize(tape_.steps.size());
   for (std::size_t b = 0; b < tape_.buffers.size(); ++b) {
     const TapeBuffer& buffer = tape_.buffers[b];
@@ -68,7 +83,7 @@ void Replayer::lay_out_memory() {
       if (buffer.last_use >= num_forward_) memory_[1].inputs.push_back(index);
     }
     if (buffer.origin != Origin::kMade) continue;
-    if (buffer.is_written && !buffer.is_output) {
+    if (buffer.is_written && !buffer.is_output && buffer.bytes < kLargeBytes) {
       blocks.push_back({buffer.bytes, buffer.made_by, buffer.last_use});
       block_buffers.push_back(index);
       continue;
@@ -76,27 +91,40 @@ void Replayer::lay_out_memory() {
     owned_index_[b] = num_owned_++;
     const int first = phase_of(buffer.made_by), last = phase_of(buffer.last_use);
     if (!buffer.is_output) releases_[buffer.last_use].push_back(owned_index_[b]);
-    if (buffer.is_written) memory_[first].outputs.push_back(index);
+    if (buffer.is_written) acquires_[buffer.made_by].push_back(index);
     if (first != last) memory_[1].owned.push_back(index);
     if (buffer.is_output && first == last) memory_[first].ends.push_back(owned_index_[b]);
   }
+  place_blocks(blocks, block_buffers);
+}
+
+void Replayer::place_blocks(const std::vector<Block>& blocks,
+                            const std::vector<int>& block_buffers) {
   const MemoryLayout layout = lay_out(blocks, num_forward_);
   kept_bytes_ = layout.kept_bytes;
-  for (const int phase : {0, 1}) memory_[phase].bytes = layout.phase_bytes[phase];
+  int last_use[2] = {-1, -1};  // Of a phase's own memory.
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const c10::Storage& storage = tape_.buffers[block_buffers[i]].storage;
-    for (int phase = phase_of(blocks[i].first); phase <= phase_of(blocks[i].last); ++phase) {
-      const bool is_kept = layout.offsets[i] < kept_bytes_;
-      auto& places = is_kept ? memory_[phase].kept : memory_[phase].own;
-      places.push_back({storage, layout.offsets[i] - (is_kept ? 0 : kept_bytes_)});
+    const int first = phase_of(blocks[i].first), last = phase_of(blocks[i].last);
+    if (layout.offsets[i] < kept_bytes_) {
+      for (int p = first; p <= last; ++p) memory_[p].kept.push_back({storage, layout.offsets[i]});
+    } else {
+      memory_[first].own.push_back({storage, layout.offsets[i] - kept_bytes_});
+      last_use[first] = std::max(last_use[first], blocks[i].last);
     }
+  }
+  for (const int phase : {0, 1}) {
+    memory_[phase].bytes = layout.phase_bytes[phase];
+    memory_[phase].index = num_owned_++;
+    if (last_use[phase] >= 0) releases_[last_use[phase]].push_back(memory_[phase].index);
   }
 }
 
 void Replayer::add_part(TapeStep& step, int index) {
   std::vector<Part>& parts = parts_[phase_of(index)];
   if (!step.op) {
-    parts.push_back({.site = step.site, .gradient = step.gradient});
+    parts.push_back(
+        {.site = step.site, .gradient = step.gradient, .releases = std::move(releases_[index])});
     return;
   }
   calls_.push_back({.op = *step.op,
@@ -127,23 +155,27 @@ bool Replayer::takes(Phase phase, std::span<const at::Tensor> inputs) const {
   return true;
 }
 
-at::DataPtr Replayer::set_up(Phase phase, ReplayedRun& run, Fresh fresh) {
+void Replayer::set_up(Phase phase, ReplayedRun& run) {
   const PhaseMemory& memory = memory_[static_cast<int>(phase)];
   c10::Allocator* allocator = c10::GetCPUAllocator();
-  at::DataPtr own = allocator->allocate(memory.bytes);
   if (phase == Phase::kForward) {
     run.kept = allocator->allocate(kept_bytes_);
     run.owned.resize(num_owned_);
   }
-  if (fresh == Fresh::kMarked) {
-    mark(own.get(), memory.bytes);
+  std::byte* own = nullptr;
+  if (memory.bytes > 0) {
+    run.owned[memory.index] = allocated(memory.bytes);
+    own = static_cast<std::byte*>(run.owned[memory.index].mutable_data());
+  }
+  if (fresh_ == Fresh::kMarked) {
+    mark(own, memory.bytes);
     if (phase == Phase::kForward) mark(run.kept.get(), kept_bytes_);
   }
   for (const Placed& one : memory.kept) {
     place(one.storage, static_cast<std::byte*>(run.kept.get()) + one.offset);
   }
   for (const Placed& one : memory.own) {
-    place(one.storage, static_cast<std::byte*>(own.get()) + one.offset);
+    place(one.storage, own + one.offset);
   }
   for (const int b : memory.inputs) {
     const auto input = static_cast<std::size_t>(tape_.buffers[b].input);
@@ -151,20 +183,27 @@ at::DataPtr Replayer::set_up(Phase phase, ReplayedRun& run, Fresh fresh) {
       place(tape_.buffers[b].storage, run.inputs[input].mutable_data_ptr());
     }
   }
-  for (const int b : memory.outputs) {
-    c10::Storage& storage = run.owned[owned_index_[b]];
-    storage = allocated(tape_.buffers[b].bytes);
-    if (fresh == Fresh::kMarked) mark(storage.mutable_data(), tape_.buffers[b].bytes);
-    place(tape_.buffers[b].storage, storage.mutable_data());
-  }
   for (const int b : memory.owned) {
     place(tape_.buffers[b].storage, run.owned[owned_index_[b]].mutable_data());
   }
-  return own;
+}
+
+void Replayer::acquire(const std::vector<int>& buffers, ReplayedRun& run) {
+  for (const int b : buffers) {
+    c10::Storage& storage = run.owned[owned_index_[b]];
+    storage = allocated(tape_.buffers[b].bytes);
+    if (fresh_ == Fresh::kMarked) mark(storage.mutable_data(), tape_.buffers[b].bytes);
+    place(tape_.buffers[b].storage, storage.mutable_data());
+  }
+}
+
+void Replayer::release(const std::vector<int>& owned, ReplayedRun& run) {
+  for (const int index : owned) run.owned[index] = {};
 }
 
 void Replayer::call(const Call& call, ReplayedRun& run) {
   if (at::GradMode::is_enabled() != call.grad_mode) at::GradMode::set_enabled(call.grad_mode);
+  acquire(call.acquires, run);
   stack_ = call.arguments;
   call.op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack_);
   if (!call.results.empty()) {
@@ -182,7 +221,7 @@ void Replayer::call(const Call& call, ReplayedRun& run) {
     });
   }
   stack_.clear();
-  for (const int owned : call.releases) run.owned[owned] = {};
+  release(call.releases, run);
 }
 
 void Replayer::play(const Part& part, ReplayedRun& run) {
@@ -198,7 +237,8 @@ void Replayer::play(const Part& part, ReplayedRun& run) {
   }
 }
 
-std::vector<at::Tensor> Replayer::outputs_of(Phase phase, ReplayedRun& run) const {
+std::vector<at::Tensor> Replayer::outputs_of(Phase phase, ReplayedRun& run) {
+  acquire(memory_[static_cast<int>(phase)].acquires, run);
   std::vector<at::Tensor> result;
   for (const Port& port : tape_.outputs[static_cast<int>(phase)]) {
     if (port.buffer < 0) {
@@ -234,7 +274,8 @@ std::vector<at::Tensor> Replayer::forward(std::vector<at::Tensor> inputs, Replay
                                           const Seeded& seeded, Fresh fresh) {
   const std::lock_guard lock(mutex_);
   run.inputs = std::move(inputs);
-  const at::DataPtr own = set_up(Phase::kForward, run, fresh);
+  fresh_ = fresh;
+  set_up(Phase::kForward, run);
   for (const Part& part : parts_[0]) {
     if (part.is_seeded) {
       seeded(calls_[part.first].origin, [&] { play(part, run); });
@@ -249,10 +290,12 @@ std::vector<at::Tensor> Replayer::backward(std::vector<at::Tensor> inputs, Repla
                                            const Sites& sites, Fresh fresh) {
   const std::lock_guard lock(mutex_);
   for (at::Tensor& input : inputs) run.inputs.push_back(std::move(input));
-  const at::DataPtr own = set_up(Phase::kBackward, run, fresh);
+  fresh_ = fresh;
+  set_up(Phase::kBackward, run);
   for (const Part& part : parts_[1]) {
     if (part.site >= 0) {
       sites(part.site, part.gradient);
+      release(part.releases, run);
     } else {
       play(part, run);
     }

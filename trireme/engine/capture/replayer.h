@@ -19,7 +19,7 @@ enum class Phase : std::uint8_t { kForward, kBackward };
 /// What a run keeps between its forward and its backward.
 struct ReplayedRun {
   at::DataPtr kept;
-  std::vector<c10::Storage> owned;  ///< Memory that calls brought, or that outputs lie in.
+  std::vector<c10::Storage> owned;  ///< Memory that calls brought, outputs lie in, a phase has.
   std::vector<at::Tensor> inputs;   ///< Of both phases.
 };
 
@@ -67,7 +67,8 @@ class Replayer {
     c10::OperatorHandle op;
     std::vector<c10::IValue> arguments;
     std::vector<int> results;
-    std::vector<int> releases;  ///< Indices of ReplayedRun::owned.
+    std::vector<int> acquires;  ///< Buffers whose memory is allocated before it.
+    std::vector<int> releases;  ///< Indices of ReplayedRun::owned, after it.
     bool grad_mode;
     int origin;
   };
@@ -77,6 +78,7 @@ class Replayer {
     bool is_seeded = false;
     int site = -1;
     at::Tensor gradient;
+    std::vector<int> releases;  ///< Once the gradient has left.
   };
   struct Placed {
     c10::Storage storage;
@@ -86,31 +88,36 @@ class Replayer {
   struct PhaseMemory {
     std::vector<Placed> kept, own;  ///< Where written buffers lie.
     std::vector<int> inputs;        ///< Buffers of inputs that it uses.
-    std::vector<int> outputs;       ///< Buffers that are allocated before it.
+    std::vector<int> acquires;      ///< Buffers that no call writes: allocated at its end.
     std::vector<int> owned;         ///< Buffers whose memory an earlier phase brought.
     std::vector<int> ends;          ///< Buffers whose owned memory is let go at its end.
     std::size_t bytes = 0;
+    int index = -1;  ///< Of ReplayedRun::owned: where `own` lies, until its last use.
   };
 
   void lay_out_memory();
+  void place_blocks(const std::vector<Block>& blocks, const std::vector<int>& block_buffers);
   void add_part(TapeStep& step, int index);
-  at::DataPtr set_up(Phase phase, ReplayedRun& run, Fresh fresh);
+  void set_up(Phase phase, ReplayedRun& run);
   void play(const Part& part, ReplayedRun& run);
   void call(const Call& call, ReplayedRun& run);
-  std::vector<at::Tensor> outputs_of(Phase phase, ReplayedRun& run) const;
+  void acquire(const std::vector<int>& buffers, ReplayedRun& run);
+  static void release(const std::vector<int>& owned, ReplayedRun& run);
+  std::vector<at::Tensor> outputs_of(Phase phase, ReplayedRun& run);
   int phase_of(int step) const { return step < num_forward_ ? 0 : 1; }
 
   Tape tape_;
   int num_forward_;
   std::vector<int> owned_index_;  ///< By buffer; -1: not owned by runs.
   int num_owned_ = 0;
-  std::vector<std::vector<int>> releases_;  ///< By step, while it is made.
+  std::vector<std::vector<int>> acquires_, releases_;  ///< By step, while it is made.
   std::size_t kept_bytes_ = 0;
   PhaseMemory memory_[2];
   std::vector<Call> calls_;
   std::vector<Part> parts_[2];
   std::vector<c10::IValue> stack_;  ///< Of the call that runs.
-  std::mutex mutex_;                ///< Guards what buffers' storages point to, and stack_.
+  Fresh fresh_ = Fresh::kAsItIs;    ///< Of the replay that runs.
+  std::mutex mutex_;                ///< Guards what buffers' storages point to, stack_ and fresh_.
 };
 
 }  // namespace trireme::capture
