@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -205,6 +207,17 @@ TEST_F(TableRecordsTest, AFileThatGetsShorterMeanwhileIsSeen) {
     const Error error = failure(*records, 9, "id");
     EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
     EXPECT_THAT(error.message(), AllOf(HasSubstr(path.string()), HasSubstr("has changed since")));
+  }
+}
+
+TEST_F(TableRecordsTest, WhatIsMissingIsSaidWithWhatToInstall) {
+  write("arrow/libparquet.so.2600", "no library");
+  for (const std::string name : {"nothing", "arrow"}) {
+    ::setenv("TRIREME_ARROW_DIR", (folder / name).c_str(), 1);
+    const Error error = open_failure({table("snappy.parquet")});
+    ::unsetenv("TRIREME_ARROW_DIR");
+    EXPECT_EQ(error.kind(), ErrorKind::kUnavailable);
+    EXPECT_THAT(error.message(), AllOf(HasSubstr((folder / name).string()), HasSubstr("pyarrow")));
   }
 }
 

@@ -1,14 +1,17 @@
-"""Writes the tables beside it, by pyarrow 26.0.1: `.venv/bin/python tests/data/tables/make.py`.
+"""Writes the tables beside it, by pyarrow 26.0.1 and pillow: `.venv/bin/python tests/data/tables/make.py`.
 
-Ten rows each of the same columns, in every form; the tests know the values by their formulas.
+Ten rows each of the same columns, in every form; the tests know the values by their formulas. And three images in the columns
+that Hugging Face's datasets have for them.
 """
 
 import datetime
 import decimal
+import io
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from PIL import Image
 from pyarrow import feather
 
 FOLDER = Path(__file__).parent
@@ -53,6 +56,18 @@ def table() -> pa.Table:
     return pa.table(columns)
 
 
+def png(red: int) -> bytes:
+    """Of one colour."""
+    buffer = io.BytesIO()
+    Image.new("RGB", (8, 6), (red, 0, 0)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def images() -> pa.Table:
+    image = [{"bytes": png(red), "path": f"{red}.png"} for red in (50, 100, 150)]
+    return pa.table({"image": image, "label": pa.array([2, 0, 1], pa.int64())})
+
+
 def main() -> None:
     rows = table()
     pq.write_table(
@@ -78,6 +93,7 @@ def main() -> None:
         writer.write_table(rows, max_chunksize=4)
     with pa.ipc.new_stream(FOLDER / "stream.arrow", rows.schema) as writer:
         writer.write_table(rows, max_chunksize=3)
+    pq.write_table(images(), FOLDER / "images.parquet", row_group_size=2)
     narrow = pa.table({"id": pa.array([1, 2], pa.int32()), "word": pa.array(["a", "b"])})
     pq.write_table(narrow, FOLDER / "other.parquet")
 

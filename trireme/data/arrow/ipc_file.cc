@@ -63,6 +63,7 @@ ipc::IpcReadOptions options_for(int field) {
   ipc::IpcReadOptions options;
   options.use_threads = false;
   options.included_fields = {field};
+  options.ensure_alignment = ipc::Alignment::kDataTypeSpecificAlignment;
   return options;
 }
 
@@ -76,8 +77,7 @@ class IpcFile : public TableFile {
     read_messages();
     if (is_file_) check_footer();
     for (ArrowColumn& column : columns_of(*schema_)) {
-      const bool is_encoded = !is_file_ && has_dictionary(*schema_->field(column.field)->type());
-      if (is_encoded) {
+      if (!is_file_ && is_encoded(column.field)) {
         column.column.is_read = false;
         column.column.type += " of a stream";
       }
@@ -92,8 +92,7 @@ class IpcFile : public TableFile {
 
   std::unique_ptr<const ColumnValues> read(int, int group, int column) const override {
     const ArrowColumn& place = places_[static_cast<std::size_t>(column)];
-    const Batch batch =
-        is_file_ ? batch_of_file(group, place.field) : batch_of_stream(group, place.field);
+    const Batch batch = batch_of(group, place.field);
     return make_values({inner_array(batch->column(0), place.steps)}, mapped_->bytes());
   }
 
@@ -117,7 +116,7 @@ class IpcFile : public TableFile {
       if (batch->num_rows() < 0)
         throw Error(ErrorKind::kCorruptData, "is damaged: it has a batch of less than no rows");
       num_rows_.push_back(batch->num_rows());
-      if (!is_file_) messages_.push_back(std::move(message));
+      messages_.push_back(std::move(message));
     }
   }
 
@@ -130,25 +129,25 @@ class IpcFile : public TableFile {
                                              std::to_string(num_rows_.size()) + " record batches");
   }
 
-  /// A reader has a state: each call takes its own. The footer is parsed again.
-  Batch batch_of_file(int group, int field) const {
-    arrow::io::BufferReader file(mapped_);
-    const auto reader =
-        value_of(ipc::RecordBatchFileReader::Open(&file, options_for(field)), "decoded");
-    return value_of(reader->ReadRecordBatch(group), "decoded");
-  }
+  bool is_encoded(int field) const { return has_dictionary(*schema_->field(field)->type()); }
 
-  Batch batch_of_stream(int group, int field) const {
-    const ipc::DictionaryMemo memo;
-    return value_of(ipc::ReadRecordBatch(*messages_[static_cast<std::size_t>(group)], schema_,
-                                         &memo, options_for(field)),
-                    "decoded");
+  Batch batch_of(int group, int field) const {
+    const auto options = options_for(field);
+    if (is_encoded(field)) {
+      // Only Arrow's own reader knows dictionaries. It has a state: each call takes its own, and parses the footer again.
+      arrow::io::BufferReader file(mapped_);
+      const auto reader = value_of(ipc::RecordBatchFileReader::Open(&file, options), "decoded");
+      return value_of(reader->ReadRecordBatch(group), "decoded");
+    }
+    const ipc::DictionaryMemo none;
+    const auto& message = *messages_[static_cast<std::size_t>(group)];
+    return value_of(ipc::ReadRecordBatch(message, schema_, &none, options), "decoded");
   }
 
   std::shared_ptr<MappedBuffer> mapped_;  ///< Shared with what Arrow makes of it.
   bool is_file_ = false;
   std::shared_ptr<arrow::Schema> schema_;
-  std::vector<std::shared_ptr<ipc::Message>> messages_;  ///< Of a stream: its record batches.
+  std::vector<std::shared_ptr<ipc::Message>> messages_;  ///< The record batches.
   std::vector<TableColumn> columns_;
   std::vector<ArrowColumn> places_;
   std::vector<std::int64_t> num_rows_;
