@@ -1,7 +1,7 @@
-"""Writes the tables beside it, by pyarrow 26.0.1 and pillow: `.venv/bin/python tests/data/tables/make.py`.
+"""Writes the tables beside it: `.venv/bin/python tests/data/tables/make.py`, with pyarrow 26.0.1 and pillow.
 
-Ten rows each of the same columns, in every form; the tests know the values by their formulas. And three images in the columns
-that Hugging Face's datasets have for them.
+Ten rows each of the same columns, in every form; the tests know the values by their formulas. And three images in the
+columns that Hugging Face's datasets have for them.
 """
 
 import datetime
