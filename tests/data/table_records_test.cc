@@ -189,6 +189,10 @@ TEST_F(TableRecordsTest, WhatIsCutOffIsNoSmallerDataSet) {
       EXPECT_THAT(error.message(), HasSubstr(path.string()));
     }
   }
+  const std::string stream = content("stream.arrow");
+  EXPECT_THAT(open_failure({write("x.arrow", stream.substr(0, stream.size() - 8))}).message(),
+              HasSubstr("its writer was not closed"))
+      << "cut between batches";
   EXPECT_EQ(open_failure({write("text.parquet", "a,b\n1,2\n3,4\n5,6\n")}).kind(),
             ErrorKind::kCorruptData);
   EXPECT_EQ(open_failure({write("text.arrow", "a,b\n1,2\n3,4\n5,6\n")}).kind(),

@@ -27,7 +27,8 @@ using Batch = std::shared_ptr<arrow::RecordBatch>;
 
 constexpr std::string_view kMagic = "ARROW1";
 constexpr std::string_view kOldMagic = "FEA1";
-constexpr std::int64_t kHeadBytes = 8;  // magic, and filled up
+constexpr std::string_view kEnd{"\xff\xff\xff\xff\0\0\0\0", 8};  // of a stream
+constexpr std::int64_t kHeadBytes = 8;                           // magic, and filled up
 
 /// A whole file in memory, for Arrow.
 class MappedBuffer : public arrow::Buffer {
@@ -75,7 +76,12 @@ class IpcFile : public TableFile {
     }
     is_file_ = mapped_->text().starts_with(kMagic);
     read_messages();
-    if (is_file_) check_footer();
+    if (is_file_) {
+      check_footer();
+    } else if (!mapped_->text().ends_with(kEnd)) {
+      throw Error(ErrorKind::kCorruptData,
+                  "is cut off, or its writer was not closed: it has no end");
+    }
     for (ArrowColumn& column : columns_of(*schema_)) {
       if (!is_file_ && is_encoded(column.field)) {
         column.column.is_read = false;
