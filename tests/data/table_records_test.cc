@@ -225,6 +225,15 @@ TEST_F(TableRecordsTest, WhatIsMissingIsSaidWithWhatToInstall) {
   }
 }
 
+TEST_F(TableRecordsTest, LengthsBelowZeroAreDamage) {
+  const auto records = open_records({table("negative.arrow")});
+  EXPECT_EQ(records->num_records(), 77);
+  const Error error = failure(*records, 0, "a.b");
+  EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
+  EXPECT_THAT(error.message(),
+              HasSubstr("record batch 0: field 'a.b' of type int64 cannot be read: "));
+}
+
 /// Each byte that is wrong gives an error, or other values; a checksum of a page finds those.
 TEST_F(TableRecordsTest, DamageEndsNothing) {
   std::mt19937 random(7);

@@ -7,6 +7,7 @@ columns that Hugging Face's datasets have for them.
 import datetime
 import decimal
 import io
+import struct
 from pathlib import Path
 
 import pyarrow as pa
@@ -68,6 +69,16 @@ def images() -> pa.Table:
     return pa.table({"image": image, "label": pa.array([2, 0, 1], pa.int64())})
 
 
+def negative() -> bytes:
+    """A stream that says of numbers in structs that there are -5 of them."""
+    sink = io.BytesIO()
+    rows = pa.table({"a": [{"b": i} for i in range(77)]})
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    before, after = sink.getvalue().rsplit(struct.pack("<qq", 77, 0), 1)
+    return before + struct.pack("<qq", -5, 0) + after
+
+
 def main() -> None:
     rows = table()
     pq.write_table(
@@ -94,6 +105,7 @@ def main() -> None:
     with pa.ipc.new_stream(FOLDER / "stream.arrow", rows.schema) as writer:
         writer.write_table(rows, max_chunksize=3)
     pq.write_table(images(), FOLDER / "images.parquet", row_group_size=2)
+    (FOLDER / "negative.arrow").write_bytes(negative())
     narrow = pa.table({"id": pa.array([1, 2], pa.int32()), "word": pa.array(["a", "b"])})
     pq.write_table(narrow, FOLDER / "other.parquet")
 

@@ -215,6 +215,8 @@ std::vector<ArrowColumn> columns_of(const arrow::Schema& schema) {
 std::shared_ptr<arrow::Array> inner_array(std::shared_ptr<arrow::Array> array,
                                           std::span<const int> steps) {
   for (const int step : steps) {
+    check_status(array->Validate(),
+                 "read");  // lengths below zero end the process where structs are taken apart
     array = storage_of(std::move(array));
     if (array->type_id() != arrow::Type::STRUCT || step >= array->num_fields()) {
       throw Error(ErrorKind::kCorruptData, "is " + array->type()->ToString() + " in the file");
