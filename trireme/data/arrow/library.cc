@@ -20,6 +20,6 @@ class ArrowLibrary : public TableLibrary {
 }  // namespace trireme::data
 
 extern "C" const trireme::data::TableLibrary* trireme_table_library_1() {
-  static const trireme::data::ArrowLibrary library;
-  return &library;
+  static const trireme::data::ArrowLibrary kLibrary;
+  return &kLibrary;
 }
