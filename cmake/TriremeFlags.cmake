@@ -22,7 +22,8 @@ endif()
 if(TRIREME_SANITIZE)
   set(_sanitize -fsanitize=${TRIREME_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_compile_options(trireme_flags INTERFACE "$<$<${_host_only}>:${_sanitize}>")
-  target_link_options(trireme_flags INTERFACE ${_sanitize})
+  # dlopen is called by the sanitizer's library, for which a program's folders count only in the old tag.
+  target_link_options(trireme_flags INTERFACE ${_sanitize} "LINKER:--disable-new-dtags")
 endif()
 if(TRIREME_FUZZ)
   target_compile_options(trireme_flags INTERFACE "$<$<${_host_only}>:-fsanitize=fuzzer-no-link>")
@@ -90,8 +91,8 @@ function(trireme_compile target kind)
   endif()
 endfunction()
 
-# How ./dev lint compiles a header alone, one line each: without torch, with it, and with the headers
-# of CUDA and NCCL where they are.
+# How ./dev lint compiles a header alone, one line each: without torch, with it, with the headers of CUDA and NCCL where they
+# are, and with Arrow's.
 set(_lint_command "${CMAKE_CXX_COMPILER} -std=c++20 -Wall -Wextra -Werror -DNDEBUG"
                   "-I${PROJECT_SOURCE_DIR}" "-I${PROJECT_SOURCE_DIR}/include")
 list(JOIN _lint_command " " _lint_command)
@@ -105,5 +106,9 @@ set(_lint_cuda "")
 if(TARGET Nccl::header)
   set(_lint_cuda "${_lint_command} -isystem ${Nccl_INCLUDE} -isystem ${CUDAToolkit_INCLUDE_DIRS}")
 endif()
+set(_lint_arrow "")
+if(ArrowWheel_FOUND)
+  set(_lint_arrow "${_lint_command} -isystem ${ArrowWheel_ROOT}/include")
+endif()
 file(WRITE "${PROJECT_BINARY_DIR}/lint_commands.txt"
-     "${_lint_command}\n${_lint_command} ${_lint_torch}\n${_lint_cuda}\n")
+     "${_lint_command}\n${_lint_command} ${_lint_torch}\n${_lint_cuda}\n${_lint_arrow}\n")

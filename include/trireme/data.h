@@ -205,9 +205,11 @@ enum class RecordForm : std::uint8_t {
   kCsv,        ///< Columns.
   kTfrecord,   ///< Features of a tf.train.Example: bytes; numbers as i64 and f32, little-endian.
   kMds,        ///< Columns of MosaicML's streaming: bytes of their encoding.
+  kParquet,  ///< Columns: text's bytes; numbers and lists of them as wide as they are, little-endian.
+  kArrow,    ///< The same of Arrow's IPC: Feather, `.arrow` of Hugging Face's datasets.
 };
 
-/// Changes results, but for `unpack`.
+/// Changes results, but for `unpack` and `cache_bytes`.
 struct RecordFileOptions {
   RecordForm form = RecordForm::kByName;
 
@@ -222,11 +224,15 @@ struct RecordFileOptions {
   bool has_quotes = true;
 
   UnpackOptions unpack;
+
+  /// Of kParquet and kArrow: columns of groups of rows that are kept decoded, of all files, in each process.
+  std::int64_t cache_bytes = std::int64_t{256} << 20;
 };
 
 /// Opens files of records, or a folder of them, sorted by name, by what they are called:
 ///
 ///     x.tar | x.jsonl, x.ndjson | x.csv, x.tsv | x.tfrecord, x.tfrecords      all but tar also .gz, .zst, .zstd
+///     x.parquet | x.arrow, x.feather                                          as they are compressed inside
 ///     a folder with index.json (MDS); one of files of one form; one with a subfolder for each class
 ///
 /// A file may lie elsewhere: `s3://bucket/key`, `gs://bucket/key`, `https://host/path`; so may a folder of a bucket, `s3://bucket/train/`,
@@ -236,7 +242,8 @@ struct RecordFileOptions {
 ///
 /// Errors   kInvalidArgument, naming the forms that are known, for other paths, or several forms; those of the form
 ///          (trireme/data/*_records.h): kCorruptData, naming file and record, for one that is damaged or cut off; kIo. Of files
-///          elsewhere kTimeout too, and kResourceExhausted where the cache has no room.
+///          elsewhere kTimeout too, and kResourceExhausted where the cache has no room. Of Parquet and Arrow kUnavailable,
+///          saying what to install, where their libraries are not there.
 std::shared_ptr<const RecordSource> open_records(const std::vector<std::filesystem::path>& paths,
                                                  const RecordFileOptions& options = {});
 

@@ -76,8 +76,8 @@ TEST_F(OpenRecordsTest, AFormMayBeGiven) {
 
 TEST_F(OpenRecordsTest, WhatIsNotKnownIsRefusedWithWhatIs) {
   EXPECT_THAT(complaint({}), AllOf(HasSubstr("none are named"), HasSubstr(".tar .jsonl")));
-  EXPECT_THAT(complaint({write("x.parquet", "PAR1")}),
-              AllOf(HasSubstr("x.parquet' is of no known form"), HasSubstr(".csv .tsv .tfrecord"),
+  EXPECT_THAT(complaint({write("x.hdf5", "HDF")}),
+              AllOf(HasSubstr("x.hdf5' is of no known form"), HasSubstr(".csv .tsv .tfrecord"),
                     HasSubstr("index.json (MDS)"), HasSubstr("RecordFileOptions::form")));
   const auto csv = write("x.csv", "a\n1\n"), lines = write("x.jsonl", "{}");
   EXPECT_THAT(complaint({csv, lines}), HasSubstr("x.csv' and '"));

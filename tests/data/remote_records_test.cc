@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 
 #include "tests/data/folder_files.h"
 #include "tests/data/packed_file.h"
@@ -10,6 +12,7 @@
 #include "tests/data/tfrecord_file.h"
 #include "tests/remote/store_server.h"
 #include "trireme/data.h"
+#include "trireme/data/table_file.h"
 
 namespace trireme::data {
 namespace {
@@ -80,6 +83,25 @@ TEST_F(RemoteRecordsTest, AFolderOfAStoreIsReadAsOneHere) {
   for (const std::string name : {"tar", "lines", "packed", "rows", "tfrecord", "mds"}) {
     expect_same(*open_records({"s3://b/" + name}), *open_records({here(name)}));
     expect_same(*open_records({"s3://b/" + name + "/"}), *open_records({here(name)}));
+  }
+}
+
+TEST_F(RemoteRecordsTest, TablesAreReadFromTheCache) {
+  for (const std::string name : {"other.parquet", "images.parquet", "file.arrow"}) {
+    const fs::path local = fs::path("tests/data/tables") / name;
+    std::ifstream file(local, std::ios::binary);
+    server.put("b/" + name, std::string(std::istreambuf_iterator<char>(file), {}));
+    try {
+      load_table_library();
+    } catch (const Error& error) {
+      GTEST_SKIP() << "no pyarrow: " << error.message();
+    }
+    const auto found = open_records({"s3://b/" + name}), here = open_records({local});
+    if (name.ends_with(".parquet")) expect_same(*found, *here);
+    EXPECT_EQ(found->identity(), here->identity());
+    const std::string field = here->fields(0).back() == "label" ? "label" : "id";
+    EXPECT_EQ(found->read(1, field), here->read(1, field));
+    EXPECT_THAT(found->name(1), HasSubstr("s3://b/" + name));
   }
 }
 

@@ -19,6 +19,7 @@ from source import Finding
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 TORCH_INCLUDE = re.compile(r"^\s*#\s*include\s*<(ATen|c10|torch)/", re.M)
+ARROW_INCLUDE = re.compile(r"^\s*#\s*include\s*<(arrow|parquet)/", re.M)
 CUDA_INCLUDE = re.compile(r"^\s*#\s*include\s*<(cuda\w*|nccl)\.h>", re.M)
 
 
@@ -63,6 +64,9 @@ class Sources:
             return True
         return self._includes(path, TORCH_INCLUDE)
 
+    def needs_arrow(self, path: str) -> bool:
+        return self._includes(path, ARROW_INCLUDE)
+
     def needs_cuda(self, path: str) -> bool:
         return self._includes(path, CUDA_INCLUDE)
 
@@ -80,15 +84,19 @@ class Sources:
 def header_jobs(sources: Sources, paths: list[str], build: Path) -> list[Job]:
     """Compiles an empty unit that includes nothing but the header.
 
-    Those that need CUDA are left out where it is absent.
+    Those that need CUDA or Arrow are left out where it is absent.
     """
-    plain, with_torch, with_cuda = (build / "lint_commands.txt").read_text().splitlines()
+    plain, with_torch, with_cuda, with_arrow = (
+        (build / "lint_commands.txt").read_text().splitlines()
+    )
     jobs = []
     for path in paths:
         if path.endswith(".h"):
             chosen = with_torch if sources.needs_torch(path) else plain
             if sources.needs_cuda(path):
                 chosen = with_cuda
+            if sources.needs_arrow(path):
+                chosen = with_arrow
             flags = shlex.split(chosen)
             if not flags:
                 continue

@@ -30,6 +30,7 @@ VENDORS = (
     (re.compile(r"(cuda|cublas|cudnn|cufft)\w*\.h|cuda/"), re.compile(r".*/cuda/")),
     (re.compile(r"nccl\.h"), re.compile(r".*/nccl/")),
     (re.compile(r"rdma/"), re.compile(r".*/ofi/")),
+    (re.compile(r"(arrow|parquet)/"), re.compile(r"trireme/data/arrow/")),
     (re.compile(r"curl/|pugixml"), re.compile(r"trireme/remote/")),
     (re.compile(r"(sndfile|soxr)\.h"), re.compile(r"packs/speech/data/|tests/packs/speech/data/")),
 )

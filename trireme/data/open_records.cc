@@ -10,6 +10,7 @@
 #include "trireme/data/folder_records.h"
 #include "trireme/data/json_lines_records.h"
 #include "trireme/data/mds_records.h"
+#include "trireme/data/table_records.h"
 #include "trireme/data/tar_records.h"
 #include "trireme/data/tfrecord_records.h"
 #include "trireme/data/unpack.h"
@@ -27,11 +28,16 @@ struct Ending {
   std::string_view text;
   RecordForm form;
 };
-constexpr Ending kEndings[] = {
-    {".tar", RecordForm::kTar},           {".jsonl", RecordForm::kJsonLines},
-    {".ndjson", RecordForm::kJsonLines},  {".csv", RecordForm::kCsv},
-    {".tsv", RecordForm::kCsv},           {".tfrecord", RecordForm::kTfrecord},
-    {".tfrecords", RecordForm::kTfrecord}};
+constexpr Ending kEndings[] = {{".tar", RecordForm::kTar},
+                               {".jsonl", RecordForm::kJsonLines},
+                               {".ndjson", RecordForm::kJsonLines},
+                               {".csv", RecordForm::kCsv},
+                               {".tsv", RecordForm::kCsv},
+                               {".tfrecord", RecordForm::kTfrecord},
+                               {".tfrecords", RecordForm::kTfrecord},
+                               {".parquet", RecordForm::kParquet},
+                               {".arrow", RecordForm::kArrow},
+                               {".feather", RecordForm::kArrow}};
 
 [[noreturn]] void refuse_records(const std::string& problem) {
   throw Error(ErrorKind::kInvalidArgument, "records: " + problem);
@@ -41,7 +47,8 @@ std::string known_forms() {
   std::string text = "expected files that end in";
   for (const Ending& ending : kEndings) text += " " + std::string(ending.text);
   return text +
-         " (also .gz, .zst), a folder of such, one with index.json (MDS), or one with a folder for "
+         " (all but tar, Parquet and Arrow also .gz, .zst), a folder of such, one with index.json "
+         "(MDS), or one with a folder for "
          "each class; RecordFileOptions::form says what other names are";
 }
 
@@ -120,6 +127,11 @@ std::shared_ptr<const RecordSource> open_files(RecordForm form, const std::vecto
       return std::make_shared<JsonLinesRecords>(files, options.unpack);
     case RecordForm::kTfrecord:
       return std::make_shared<TfrecordRecords>(files, options.unpack);
+    case RecordForm::kParquet:
+    case RecordForm::kArrow:
+      return std::make_shared<TableRecords>(
+          form == RecordForm::kParquet ? TableForm::kParquet : TableForm::kArrow, files,
+          options.cache_bytes, load_table_library());
     case RecordForm::kCsv: {
       const bool has_tabs = ending_without_packing(files.front()) == ".tsv";
       const CsvFormat format{.separator = options.separator.value_or(has_tabs ? '\t' : ','),

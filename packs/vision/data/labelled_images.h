@@ -22,7 +22,7 @@ struct LabelledImages {
 /// How a record says its class.
 enum class LabelForm : std::uint8_t {
   kText,  ///< A number from 0 on, in decimal digits, or the name of a class.
-  kI64,   ///< Eight bytes, little-endian: a number of TFRecord, `int` of MDS.
+  kI64,   ///< Eight bytes, little-endian: a number of TFRecord, `int` of MDS, int64 of Parquet.
 };
 
 /// All of it changes results.

@@ -10,6 +10,7 @@
 #include "tests/data/tar_file.h"
 #include "tests/packs/vision/data/image_files.h"
 #include "trireme/data/parallel_read.h"
+#include "trireme/data/table_file.h"
 
 namespace trireme::vision {
 namespace {
@@ -214,6 +215,30 @@ TEST(PublicImages, EveryFlowerIsASample) {
     const ImageSample sample = sample_of(source, {i});
     EXPECT_EQ(sample.label, i / 15);
     for (const float value : sample.image) ASSERT_LT(std::abs(value), 3);
+  }
+}
+
+/// Columns as Hugging Face's datasets have them (tests/data/tables/make.py).
+TEST_F(ImageSourceTest, ImagesOfParquetAreFoundByTheirColumns) {
+  try {
+    data::load_table_library();
+  } catch (const Error& error) {
+    GTEST_SKIP() << "no pyarrow: " << error.message();
+  }
+  const LabelledImages images = open_images(
+      {"tests/data/tables/images.parquet"},
+      {.image_field = "image.bytes", .label_field = "label", .label_form = LabelForm::kI64});
+  EXPECT_THAT(images.labels, testing::ElementsAre(2, 0, 1));
+  const ImageSource source(images, {.size = 4, .shorter = 6, .has_bytes = true});
+  for (int i = 0; i < 3; ++i) {
+    std::vector<std::uint8_t> image(std::size_t{3} * 4 * 4);
+    std::int64_t label = -1;
+    const std::span<std::byte> places[] = {std::as_writable_bytes(std::span(image)),
+                                           std::as_writable_bytes(std::span(&label, 1))};
+    source.read({.index = i}, places);
+    EXPECT_EQ(label, images.labels[static_cast<std::size_t>(i)]);
+    EXPECT_EQ(image.front(), 50 * (i + 1)) << "red";
+    EXPECT_EQ(image.back(), 0) << "blue";
   }
 }
 
