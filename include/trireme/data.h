@@ -39,7 +39,15 @@ struct Field {
 /// One sample as an order meets it.
 struct Sample {
   std::int64_t index = 0;
-  std::int64_t visit = 0;  ///< How often the order has been through all samples: the epoch.
+  std::int64_t visit =
+      0;  ///< How often it came before: the epoch; of several uses in each, epoch * times + use.
+};
+
+/// How often a training uses a sample before it goes on to others (`repeat`). Changes results.
+struct SampleRepeats {
+  std::int64_t times = 1;              ///< 1 to 2^20.
+  std::int64_t block_samples = 2'048;  ///< That are in use at a time, of all ranks together.
+  bool operator==(const SampleRepeats&) const = default;
 };
 
 /// Samples by index. Thread-safe: every method is const.
@@ -69,6 +77,10 @@ class Source {
 
   /// Tells these samples from others, for a run that resumes; empty where the source cannot say.
   virtual std::string identity() const { return {}; }
+
+  /// How a training shall repeat samples; `read` has nothing to do with it. Times 0: it cannot, as each visit is a place in an
+  /// order of the source's own (mix).
+  virtual SampleRepeats repeats() const { return {}; }
 };
 
 /// `identity`, or for a source that has none `sampled` and the SHA-256 of its number of samples, its
@@ -133,6 +145,21 @@ struct MixtureOptions {
 /// Cost     8 bytes of memory a sample of a round.
 std::shared_ptr<const Source> mix(std::vector<MixturePart> parts,
                                   const MixtureOptions& options = {});
+
+/// `source`, whose samples a training uses `times` times each before it drops them: what is dear to read or decode is so once for
+/// several steps, where it does not fit into memory ("data echoing"; an input batch multiplier).
+///
+/// Order    An epoch's order is cut into blocks of `block_samples`, whole batches, at least one; the last has what is left. Each
+///          block is met `times` times before the next one, each time in other batches, so an epoch has num_samples * times
+///          places. A sample keeps its place within the batch, and so its rank, in all passes of a block, but for less than a
+///          batch of the last block. Which sample stands at a place depends on seed, batch and place alone.
+/// Visits   `Sample::visit` is epoch * times + pass: a source with random views shows another one each time.
+/// Evaluations and the number of samples are those of `source`; `times` 1 changes nothing.
+///
+/// Errors   kInvalidArgument without a source, for numbers out of range, for a mixture, and for a source that repeats already.
+/// Source   Choi et al., "Faster neural network training with data echoing", arXiv:1907.05550, section 2.
+std::shared_ptr<const Source> repeat(std::shared_ptr<const Source> source,
+                                     const SampleRepeats& options);
 
 /// What is done about damaged samples.
 struct SkipOptions {

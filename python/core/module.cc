@@ -9,5 +9,6 @@ PYBIND11_MODULE(_core, module) {
   bind_options(module);
   bind_model(module);
   bind_feed(module);
+  bind_records(module);
   bind_session(module);
 }

@@ -54,6 +54,7 @@ _PLACES = {
     "size": "ranks",
     "tp_rank": "ranks",
     "tp_size": "ranks",
+    "open_records": "records",
     "Session": "session",
     "StepOutput": "step_outputs",
     "step": "steps",

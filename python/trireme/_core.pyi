@@ -336,6 +336,17 @@ class Recompute:
     @property
     def name(self) -> str: ...
 
+class RecordSource:
+    """Records of files by index; their fields are bytes."""
+
+    def fields(self, index: int) -> list[str]: ...
+    def name(self, index: int) -> str: ...
+    def read(self, index: int, field: str) -> bytes: ...
+    @property
+    def identity(self) -> str: ...
+    @property
+    def num_records(self) -> int: ...
+
 class RecordedForward: ...
 
 class Reduction:
@@ -605,6 +616,17 @@ def measure_model(
     training: TrainingOptions,
     device_memory_bytes: int = ...,
 ) -> tuple[Profile, Topology]: ...
+def open_records(
+    paths: collections.abc.Sequence[os.PathLike[str] | str],
+    form: str,
+    suffixes: collections.abc.Sequence[str],
+    classes: collections.abc.Sequence[str],
+    columns: collections.abc.Sequence[str],
+    separator: str | None,
+    has_quotes: bool,
+    unpack_folder: os.PathLike[str] | str,
+    unpack_max_bytes: int,
+) -> RecordSource: ...
 def output(values: torch.Tensor, name: str) -> Loss: ...
 def python_source(
     num_samples: int,

@@ -9,7 +9,7 @@ class Error(RuntimeError):
     """
 
     kind: str = ""
-    """`invalid argument`, `timeout`, `peer lost`, `io`, `corrupt data`, ..."""
+    """`invalid argument`, `timeout`, `peer lost`, `input/output`, `corrupt data`, ..."""
     message: str = ""
     """Without kind and place."""
     rank: int | None = None

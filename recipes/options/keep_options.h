@@ -3,17 +3,29 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
+
+#include "trireme/data.h"
 
 namespace trireme::recipes {
 
-/// Where decoded images are kept for later epochs.
+/// Where decoded images are kept for later epochs, and how often each is used before it is dropped.
 struct KeepDecoded {
-  std::int64_t bytes = 0;
+  std::optional<std::int64_t> bytes;
   std::filesystem::path folder;
+  data::SampleRepeats repeat;
+
+  bool repeats() const { return repeat.times > 1; }
+
+  /// Those of a training that repeats its images take 2 GiB at most where nothing else is said.
+  std::int64_t training_bytes() const {
+    constexpr std::int64_t kUsualBytes = std::int64_t{2} << 30;
+    return bytes.value_or(repeats() ? kUsualBytes : 0);
+  }
 };
 
-/// `--NAME-keep-decoded` and `--NAME-keep-folder`.
+/// `--NAME-keep-decoded`, `--NAME-keep-folder`, `--NAME-repeat` and `--NAME-repeat-block`.
 inline void add_keep_options(CLI::App& app, const std::string& name, KeepDecoded& keep) {
   auto* bytes =
       app.add_option("--" + name + "-keep-decoded", keep.bytes,
@@ -25,6 +37,18 @@ inline void add_keep_options(CLI::App& app, const std::string& name, KeepDecoded
                  "Folder for a scratch file that they are kept in; memory where it is not given")
       ->needs(bytes)
       ->check(CLI::ExistingDirectory);
+  constexpr int kMostTimes = 1 << 20;
+  auto* times = app.add_option("--" + name + "-repeat", keep.repeat.times,
+                               "How often an image is used, with other crops, once it is decoded; "
+                               "then it is dropped. An epoch is as many times as long")
+                    ->check(CLI::Range(1, kMostTimes))
+                    ->capture_default_str();
+  app.add_option("--" + name + "-repeat-block", keep.repeat.block_samples,
+                 "Images of all ranks that are in use at a time, which are to have room in what is "
+                 "kept: 3 bytes a pixel; 2 GiB a process where that is not given")
+      ->needs(times)
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
 }
 
 }  // namespace trireme::recipes

@@ -60,9 +60,7 @@ class Data {
         files.classes = training_->classes;
         evaluation_ = vision::open_images(options.evaluation_images, files);
       }
-      const vision::KeepOptions keep{options.keep.bytes, options.keep.folder};
-      decoded_ = std::make_shared<vision::DecodedImages>(keep);
-      decoded_evaluation_ = std::make_shared<vision::DecodedImages>(keep);
+      open_kept(options.keep);
     }
     // Drawn first, so that the samples are the same for every size of the model.
     const auto seed = torch::randint(std::numeric_limits<std::int64_t>::max(), {1}, torch::kLong);
@@ -78,11 +76,22 @@ class Data {
       data.evaluation =
           std::make_shared<vision::ImageSource>(*evaluation_, view, decoded_evaluation_);
     }
-    return make_classification(config_of(options, training_->classes.size()), data,
-                               options.smoothing);
+    Workload workload =
+        make_classification(config_of(options, training_->classes.size()), data, options.smoothing);
+    workload.training = data::repeat(workload.training, options.keep.repeat);
+    return workload;
   }
 
  private:
+  void open_kept(const KeepDecoded& keep) {
+    decoded_ = std::make_shared<vision::DecodedImages>(
+        vision::KeepOptions{.max_bytes = keep.training_bytes(),
+                            .folder = keep.folder,
+                            .times = keep.repeats() ? keep.repeat.times : 0});
+    decoded_evaluation_ = std::make_shared<vision::DecodedImages>(
+        vision::KeepOptions{.max_bytes = keep.bytes.value_or(0), .folder = keep.folder});
+  }
+
   std::optional<vision::LabelledImages> training_, evaluation_;
   std::shared_ptr<vision::DecodedImages> decoded_, decoded_evaluation_;
 };

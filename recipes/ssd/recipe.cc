@@ -56,7 +56,9 @@ class Data {
     vision::SsdConfig config = options.model;
     config.num_classes = std::ssize(training_->category_ids) + 1;
     config.has_fused_norms = !options.has_plain_norms;
-    return make_detection(config, data);
+    Workload workload = make_detection(config, data);
+    workload.training = data::repeat(workload.training, options.keep.repeat);
+    return workload;
   }
 
  private:
@@ -68,9 +70,13 @@ class Data {
                   "--ssd-annotations");
     }
     training_ = vision::open_boxed_images(options.images, options.annotations);
-    const vision::KeepOptions keep{options.keep.bytes, options.keep.folder};
-    decoded_ = std::make_shared<vision::DecodedImages>(keep);
-    decoded_evaluation_ = std::make_shared<vision::DecodedImages>(keep);
+    const KeepDecoded& keep = options.keep;
+    decoded_ = std::make_shared<vision::DecodedImages>(
+        vision::KeepOptions{.max_bytes = keep.training_bytes(),
+                            .folder = keep.folder,
+                            .times = keep.repeats() ? keep.repeat.times : 0});
+    decoded_evaluation_ = std::make_shared<vision::DecodedImages>(
+        vision::KeepOptions{.max_bytes = keep.bytes.value_or(0), .folder = keep.folder});
     if (options.evaluation_annotations.empty()) return;
     evaluation_ = vision::open_boxed_images(
         options.evaluation_images.empty() ? options.images : options.evaluation_images,

@@ -37,6 +37,20 @@ TEST(ScratchFile, HoldsWhatWasAppendedAndHasNoName) {
   EXPECT_THROW(file.read(5001, found), Error);
 }
 
+TEST(ScratchFile, SpaceIsWrittenAgain) {
+  ScratchFile file(empty_folder("scratch_again"));
+  file.append(std::vector(10, std::byte{1}));
+  file.write(4, std::vector(2, std::byte{2}));
+  file.write(9, std::vector(3, std::byte{3}));
+  EXPECT_EQ(file.append(std::vector(1, std::byte{4})), 12U) << "behind all that was written";
+  std::vector<std::byte> found(13);
+  file.read(0, found);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const int expected = i == 12 ? 4 : i >= 9 ? 3 : i == 4 || i == 5 ? 2 : 1;
+    EXPECT_EQ(found[i], std::byte(expected)) << i;
+  }
+}
+
 TEST(ScratchFile, AFullDiskIsNamed) {
   const std::filesystem::path folder = empty_folder("scratch_full");
   const test::SmallDisk disk(folder, "64k");

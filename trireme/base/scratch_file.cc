@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <string>
@@ -22,18 +23,24 @@ ScratchFile::ScratchFile(std::filesystem::path folder) : folder_(std::move(folde
 
 std::uint64_t ScratchFile::append(std::span<const std::byte> bytes) {
   const std::uint64_t begin = size_;
+  write(begin, bytes);
+  return begin;
+}
+
+void ScratchFile::write(std::uint64_t offset, std::span<const std::byte> bytes) {
+  const std::uint64_t begin = offset;
   while (!bytes.empty()) {
     const ssize_t count =
-        ::pwrite(file_.number(), bytes.data(), bytes.size(), static_cast<off_t>(size_));
+        ::pwrite(file_.number(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw_system_error("write a scratch file in", folder_, errno);
     bytes = bytes.subspan(static_cast<std::size_t>(count));
-    size_ += static_cast<std::uint64_t>(count);
+    offset += static_cast<std::uint64_t>(count);
+    size_ = std::max(size_, offset);
   }
   // Only a hint: pages that are on the disk can be taken for other things.
-  ::sync_file_range(file_.number(), static_cast<off_t>(begin), static_cast<off_t>(size_ - begin),
+  ::sync_file_range(file_.number(), static_cast<off_t>(begin), static_cast<off_t>(offset - begin),
                     SYNC_FILE_RANGE_WRITE);
-  return begin;
 }
 
 void ScratchFile::prefetch() const {

@@ -24,6 +24,9 @@ class ScratchFile {
   /// Returns   the offset at which the bytes begin: what a call wrote that failed stays in front of it.
   std::uint64_t append(std::span<const std::byte> bytes);
 
+  /// At `offset`, over what lies there or behind the end, for a file whose space is used again; `append` goes on behind all.
+  void write(std::uint64_t offset, std::span<const std::byte> bytes);
+
   /// Asks the system to have the file in memory soon; does not block.
   void prefetch() const;
 

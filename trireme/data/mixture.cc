@@ -25,6 +25,9 @@ void check_part(const MixturePart& part, const MixturePart& first, std::size_t n
   if (part.weight < 1 || part.weight > kMostInRound) {
     refuse_mixture(name + " has weight " + std::to_string(part.weight) + "; expected 1 to 2^20");
   }
+  if (part.source->repeats().times > 1) {
+    refuse_mixture(name + " repeats its samples, which a mixture's order does not");
+  }
   const auto &fields = part.source->fields(), &expected = first.source->fields();
   for (std::size_t f = 0; f < std::max(fields.size(), expected.size()); ++f) {
     if (f < fields.size() && f < expected.size() && fields[f] == expected[f]) continue;
@@ -89,6 +92,8 @@ class Mixture : public Source {
     const auto [part, own] = find(sample);
     parts_[part].source->read(own, destinations);
   }
+
+  SampleRepeats repeats() const override { return {.times = 0}; }
 
   std::string identity() const override {
     std::string text = "mixture of " + std::to_string(num_samples_) + " by " +

@@ -64,6 +64,7 @@ class SkipDamaged : public Source {
   const std::vector<Field>& fields() const override { return source_->fields(); }
   std::vector<Lengths> padded_lengths() const override { return source_->padded_lengths(); }
   std::string identity() const override { return source_->identity(); }
+  SampleRepeats repeats() const override { return source_->repeats(); }
 
   Lengths lengths_of(Sample sample) const override {
     Lengths lengths;

@@ -121,7 +121,7 @@ void BoxedImageSource::read_image(data::Sample sample, const PixelBox& crop,
                           .width = static_cast<double>(crop.width),
                           .height = static_cast<double>(crop.height),
                           .bounds = crop};
-  const auto pixels = decoded_->get(sample.index, {read, name}, [&](ImageSize real) {
+  const auto pixels = decoded_->get(sample, {read, name}, [&](ImageSize real) {
     if (real == image.size) return pixels_for(sampling, size);
     throw Error(ErrorKind::kCorruptData, "the image is " + to_text(real) +
                                              " (height x width), by its annotations " +

@@ -1,5 +1,6 @@
 #include "packs/vision/data/decoded_images.h"
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <utility>
@@ -23,15 +24,30 @@ PixelBox whole(ImageSize size) { return {.width = size.width, .height = size.hei
 }  // namespace
 
 DecodedImages::DecodedImages(KeepOptions options)
-    : options_(std::move(options)), free_bytes_(options_.max_bytes) {
+    : options_(std::move(options)),
+      room_(std::max(std::int64_t{0}, options_.max_bytes),
+            options_.folder.empty() ? KeptRoom::Kind::kMemory : KeptRoom::Kind::kFile) {
   if (options_.max_bytes < 0) {
+    throw Error(ErrorKind::kInvalidArgument, "decoded images are kept in 0 bytes or more, got " +
+                                                 std::to_string(options_.max_bytes));
+  }
+  if (options_.times < 0) {
     throw Error(ErrorKind::kInvalidArgument,
-                "decoded images are kept in 0 bytes or more, got " + std::to_string(free_bytes_));
+                "decoded images are dropped after 1 visit or more, or 0 for never, got " +
+                    std::to_string(options_.times));
   }
   if (options_.max_bytes > 0 && !options_.folder.empty()) file_.emplace(options_.folder);
 }
 
-std::shared_ptr<const Pixels> DecodedImages::get(std::int64_t index, const Encoded& image,
+std::int64_t DecodedImages::epoch_of(data::Sample sample) const {
+  return options_.times == 0 ? 0 : sample.visit / options_.times;
+}
+
+bool DecodedImages::is_last_visit(data::Sample sample) const {
+  return options_.times > 0 && (sample.visit + 1) % options_.times == 0;
+}
+
+std::shared_ptr<const Pixels> DecodedImages::get(data::Sample sample, const Encoded& image,
                                                  const ChooseBox& choose) {
   const auto naming = [&](const auto& work) {
     try {
@@ -40,41 +56,40 @@ std::shared_ptr<const Pixels> DecodedImages::get(std::int64_t index, const Encod
       throw Error(error.kind(), image.name() + ": " + error.message());
     }
   };
-  if (auto found = naming([&] { return find(index, choose); })) return found;
+  if (auto found = naming([&] { return find(sample, choose); })) return found;
   const std::vector<std::byte> bytes = image.read();
-  return naming([&] { return decode(index, bytes, choose); });
+  return naming([&] { return decode(sample, bytes, choose); });
 }
 
-std::shared_ptr<const Pixels> DecodedImages::decode(std::int64_t index,
+std::shared_ptr<const Pixels> DecodedImages::decode(data::Sample sample,
                                                     std::span<const std::byte> bytes,
                                                     const ChooseBox& choose) {
   const data::ReadTimer timer("decode");
-  std::int64_t reserved = 0;
+  std::shared_ptr<const KeptRoom::Part> part;
   try {
     auto pixels = std::make_shared<const Pixels>(decode_image(bytes, [&](ImageSize size) {
       const PixelBox box = choose(size);
-      if (!reserve(bytes_of(size))) return box;
-      reserved = bytes_of(size);
-      return whole(size);
+      if (!is_last_visit(sample)) part = room_.take(bytes_of(size));
+      return part ? whole(size) : box;
     }));
-    if (reserved > 0) keep(index, pixels);
+    if (part) keep(sample, pixels, std::move(part));
     return pixels;
   } catch (const Error&) {
-    if (reserved == 0) throw;
-    reserve(-reserved);
+    if (!part) throw;
   }
   // Damaged somewhere: the part that is wanted may be sound.
   return std::make_shared<const Pixels>(decode_image(bytes, choose));
 }
 
-std::shared_ptr<const Pixels> DecodedImages::find(std::int64_t index,
-                                                  const ChooseBox& choose) const {
+std::shared_ptr<const Pixels> DecodedImages::find(data::Sample sample, const ChooseBox& choose) {
   Kept kept;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = kept_.find(index);
+    drop_older(epoch_of(sample));
+    const auto found = kept_.find(sample.index);
     if (found == kept_.end()) return nullptr;
     kept = found->second;
+    if (is_last_visit(sample)) kept_.erase(found);
   }
   const PixelBox box = choose(kept.size);
   if (kept.pixels) return kept.pixels;
@@ -84,38 +99,35 @@ std::shared_ptr<const Pixels> DecodedImages::find(std::int64_t index,
   rows->box = {.y = box.y, .width = kept.size.width, .height = box.height};
   const std::int64_t row_bytes = kPixelBytes * kept.size.width;
   rows->rgb.resize(static_cast<std::size_t>(box.height * row_bytes));
-  file_->read(kept.offset + static_cast<std::uint64_t>(box.y * row_bytes),
+  file_->read(kept.part->offset() + static_cast<std::uint64_t>(box.y * row_bytes),
               std::as_writable_bytes(std::span(rows->rgb)));
   return rows;
 }
 
-/// Takes of what is left, or gives back; whether there was room.
-bool DecodedImages::reserve(std::int64_t bytes) {
-  const std::lock_guard lock(mutex_);
-  if (is_full_ || bytes > free_bytes_) return false;
-  free_bytes_ -= bytes;
-  return true;
+/// Images whose last visit went to another rank, as in the last block of an epoch.
+void DecodedImages::drop_older(std::int64_t epoch) {
+  if (epoch <= epoch_) return;
+  epoch_ = epoch;
+  std::erase_if(kept_, [&](const auto& item) { return item.second.epoch < epoch; });
 }
 
-/// What is reserved for it is given back where another thread was first.
-void DecodedImages::keep(std::int64_t index, const std::shared_ptr<const Pixels>& pixels) {
-  const ImageSize size = size_of(*pixels);
+/// The part is free again where another thread was first.
+void DecodedImages::keep(data::Sample sample, const std::shared_ptr<const Pixels>& pixels,
+                         std::shared_ptr<const KeptRoom::Part> part) {
   const std::lock_guard lock(mutex_);
-  if (is_full_) return;
-  if (kept_.contains(index)) {
-    free_bytes_ += bytes_of(size);
-    return;
-  }
-  Kept kept{.size = size, .pixels = file_ ? nullptr : pixels};
+  if (is_full_ || kept_.contains(sample.index)) return;
   if (file_) {
     try {
-      kept.offset = file_->append(std::as_bytes(std::span(pixels->rgb)));
+      file_->write(part->offset(), std::as_bytes(std::span(pixels->rgb)));
     } catch (const Error&) {
       is_full_ = true;
       return;
     }
   }
-  kept_.emplace(index, std::move(kept));
+  kept_.emplace(sample.index, Kept{.size = size_of(*pixels),
+                                   .pixels = file_ ? nullptr : pixels,
+                                   .part = std::move(part),
+                                   .epoch = epoch_of(sample)});
 }
 
 std::int64_t DecodedImages::num_kept() const {

@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "packs/vision/data/decode.h"
+#include "packs/vision/data/kept_room.h"
 #include "trireme/base/scratch_file.h"
+#include "trireme/data.h"
 
 namespace trireme::vision {
 
@@ -22,10 +24,14 @@ struct KeepOptions {
   std::int64_t max_bytes = 0;  ///< Of a process: 3 bytes a pixel.
   std::filesystem::path
       folder;  ///< For a scratch file, whose space is free again at the end; none: in memory.
+  /// Of samples that are repeated (data::repeat), how often each is used in an epoch: an image is dropped at the last of these
+  /// visits, and another one takes its room. 0: none is.
+  std::int64_t times = 0;
 };
 
 /// Images decoded once: the first that come are kept, whole, as long as there is room. None takes another's place: each
-/// epoch meets all, so that as many would be lost.
+/// epoch meets all, so that as many would be lost. Those that are dropped after a few visits take at most the room of a block
+/// of repeated samples, and the scratch file at most `max_bytes`.
 ///
 /// Threads   any.
 class DecodedImages {
@@ -36,15 +42,15 @@ class DecodedImages {
     std::function<std::string()> name;  ///< For errors.
   };
 
-  /// Errors   kInvalidArgument for fewer than 0 bytes; those of ScratchFile.
+  /// Errors   kInvalidArgument for fewer than 0 bytes or times; those of ScratchFile.
   explicit DecodedImages(KeepOptions options);
 
   /// The part of an image that `choose` asks for, or more of it.
   ///
-  /// index    tells it from others.
+  /// sample   its index tells the image from others.
   /// Errors   those of `read`; of decode_image and `choose`, naming the image; kIo where a scratch file cannot be read.
   ///          One that cannot be written, as on a full disk, keeps no more.
-  std::shared_ptr<const Pixels> get(std::int64_t index, const Encoded& image,
+  std::shared_ptr<const Pixels> get(data::Sample sample, const Encoded& image,
                                     const ChooseBox& choose);
 
   /// Images that need not be decoded again.
@@ -53,22 +59,27 @@ class DecodedImages {
  private:
   struct Kept {
     ImageSize size;
-    std::shared_ptr<const Pixels> pixels;  ///< In memory.
-    std::uint64_t offset = 0;              ///< In the file.
+    std::shared_ptr<const Pixels> pixels;        ///< In memory.
+    std::shared_ptr<const KeptRoom::Part> part;  ///< Is free once nobody reads it any more.
+    std::int64_t epoch = 0;
   };
 
-  std::shared_ptr<const Pixels> find(std::int64_t index, const ChooseBox& choose) const;
-  std::shared_ptr<const Pixels> decode(std::int64_t index, std::span<const std::byte> bytes,
+  std::shared_ptr<const Pixels> find(data::Sample sample, const ChooseBox& choose);
+  std::shared_ptr<const Pixels> decode(data::Sample sample, std::span<const std::byte> bytes,
                                        const ChooseBox& choose);
-  bool reserve(std::int64_t bytes);
-  void keep(std::int64_t index, const std::shared_ptr<const Pixels>& pixels);
+  void keep(data::Sample sample, const std::shared_ptr<const Pixels>& pixels,
+            std::shared_ptr<const KeptRoom::Part> part);
+  void drop_older(std::int64_t epoch);
+  std::int64_t epoch_of(data::Sample sample) const;
+  bool is_last_visit(data::Sample sample) const;
 
   KeepOptions options_;
+  KeptRoom room_;
   mutable std::mutex mutex_;  ///< Guards all that follows.
-  std::int64_t free_bytes_;
-  bool is_full_ = false;  ///< The file could not be written.
+  std::int64_t epoch_ = 0;    ///< The latest that was met.
+  bool is_full_ = false;      ///< The file could not be written.
   std::optional<ScratchFile>
-      file_;  ///< Is read without the lock, which appending does not disturb.
+      file_;  ///< Is read without the lock, which writing elsewhere does not disturb.
   std::unordered_map<std::int64_t, Kept> kept_;
 };
 

@@ -91,7 +91,7 @@ void ImageSource::read_image(data::Sample sample, float* out) const {
   const auto name = [&] { return images_.records->name(sample.index); };
   const ImageSize size{.height = options_.size, .width = options_.size};
   Sampling sampling;
-  const auto pixels = decoded_->get(sample.index, {read, name}, [&](ImageSize image) {
+  const auto pixels = decoded_->get(sample, {read, name}, [&](ImageSize image) {
     sampling = sampling_of(sample, image);
     return pixels_for(sampling, size);
   });

@@ -8,10 +8,13 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "tests/engine/train/layouts.h"
+#include "trireme/data/repeated_order.h"
 #include "trireme/error.h"
 
 namespace trireme::train {
@@ -51,6 +54,29 @@ struct Setting {
         << step << " " << microbatch;
   }
 };
+
+/// In blocks of two batches, each met three times; on the places of a rank as the batch has them.
+TEST(StepReader, RepeatsSamplesAsTheSourceAsks) {
+  const data::SampleRepeats repeats{.times = 3, .block_samples = 16};
+  const Workload workload{{}, data::repeat(std::make_shared<Numbers>(), repeats), nullptr};
+  const StepReader reader(workload, {.global_batch = 8, .microbatch = 2, .lanes = 1}, 5);
+  const data::RepeatedOrder order(40, 5, data::OrderKind::kShuffled, repeats, 8);
+  std::map<std::int64_t, std::vector<std::int64_t>> met;
+  for (std::int64_t step = 15; step-- > 0;) {  // an epoch
+    for (std::int64_t m = 0; m < 4; ++m) {
+      const at::Tensor numbers = reader.read(step, m)["number"];
+      for (std::int64_t i = 0; i < 2; ++i) {
+        const auto number = numbers[i].item<std::int64_t>();
+        EXPECT_EQ(number, order.sample_at(8 * step + 2 * m + i).index);
+        met[number].push_back(m);
+      }
+    }
+  }
+  EXPECT_EQ(met.size(), 40U);
+  for (const auto& [number, microbatches] : met) {
+    EXPECT_EQ(microbatches, std::vector(3, microbatches[0])) << number;
+  }
+}
 
 TEST(Prefetch, GivesWhatTheReaderReads) {
   const Setting setting;

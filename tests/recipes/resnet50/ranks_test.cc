@@ -18,13 +18,21 @@ class ResNetRanks : public test::TestFolder {
  protected:
   ResNetRanks() { write_images(folder, 8); }
 
-  MakeWorkload workload(vision::ResNetConfig config) const {
+  /// times   that images are used, of which a few are kept.
+  MakeWorkload workload(vision::ResNetConfig config, std::int64_t times = 1) const {
     config.num_classes = 3;
     config.has_small_stem = true;
     const auto images = vision::open_images({folder});
     const vision::ImageOptions view{.size = 8, .random = vision::RandomCropOptions{}};
-    const ClassificationData data{.training = std::make_shared<vision::ImageSource>(images, view)};
-    return [config, data] { return make_classification(config, data, 0.1); };
+    const auto decoded = std::make_shared<vision::DecodedImages>(
+        vision::KeepOptions{.max_bytes = times > 1 ? 10'000 : 0, .times = times});
+    const ClassificationData data{.training =
+                                      std::make_shared<vision::ImageSource>(images, view, decoded)};
+    return [config, data, times] {
+      Workload workload = make_classification(config, data, 0.1);
+      workload.training = data::repeat(workload.training, {.times = times, .block_samples = 16});
+      return workload;
+    };
   }
 };
 
@@ -32,6 +40,12 @@ TEST_F(ResNetRanks, HaveTheBitsOfTheSerialExecutor) {
   expect_bits_of_serial_executor(workload({.depth = 18, .width = 8}), kSeed, /*num_replicas=*/1);
   expect_bits_of_serial_executor(workload({.depth = 18, .width = 8, .is_channels_last = true}),
                                  kSeed, /*num_replicas=*/2);
+}
+
+/// The second step has the images of the first one in other crops, on four ranks read from what each has kept.
+TEST_F(ResNetRanks, HaveTheSameBitsOfImagesThatAreRepeated) {
+  expect_bits_of_serial_executor(workload({.depth = 18, .width = 8}, /*times=*/2), kSeed,
+                                 /*num_replicas=*/2);
 }
 
 TEST_F(ResNetRanks, TheCutModelIsTheModel) {

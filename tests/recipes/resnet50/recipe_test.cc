@@ -39,6 +39,27 @@ class ResNetRecipe : public RecipeRun {
   static Words serial(const Words& more) {
     return training({"train", "--serial", "--stages", "2"}, more);
   }
+
+  void expect_resumed_as_straight(const Words& options) const {
+    const auto losses_of = [&](Words words) {
+      words.insert(words.end(), options.begin(), options.end());
+      EXPECT_EQ(run(words), 0);
+      return losses([](const Json& step) { return step["loss"].get<double>(); });
+    };
+    const auto in_folder = [&](const Words& more) {
+      return losses_of(
+          training({"train", "--run", path("run"), "--metrics", path("metrics")}, more));
+    };
+    const auto straight = losses_of(serial({"--steps", "6", "--metrics", path("metrics")}));
+    ASSERT_EQ(straight.size(), 6U) << "two passes over the images";
+    const std::int64_t kept = options.empty() ? 4 : 3;
+    EXPECT_EQ(in_folder({"--steps", std::to_string(kept)}),
+              std::vector(straight.begin(), straight.begin() + kept));
+    const auto resumed = in_folder({"--steps", "6", "--resume", "--reader-threads", "3"});
+    ASSERT_GE(resumed.size(), 2U);
+    EXPECT_EQ(std::vector(resumed.end() - 2, resumed.end()),
+              std::vector(straight.end() - 2, straight.end()));
+  }
 };
 
 TEST_F(ResNetRecipe, LearnsAFewColours) {
@@ -54,20 +75,12 @@ TEST_F(ResNetRecipe, LearnsAFewColours) {
 
 /// Crops, flips and the order are functions of the step: a run that goes on has them too, read by more threads.
 TEST_F(ResNetRecipe, ARunThatResumesHasTheWeightsOfOneThatDidNotStop) {
-  const auto losses_of = [&](const Words& words) {
-    EXPECT_EQ(run(words), 0);
-    return losses([](const Json& step) { return step["loss"].get<double>(); });
-  };
-  const auto in_folder = [&](const Words& more) {
-    return losses_of(training({"train", "--run", path("run"), "--metrics", path("metrics")}, more));
-  };
-  const auto straight = losses_of(serial({"--steps", "6", "--metrics", path("metrics")}));
-  ASSERT_EQ(straight.size(), 6U) << "two passes over the images";
-  EXPECT_EQ(in_folder({"--steps", "4"}), std::vector(straight.begin(), straight.begin() + 4));
-  const auto resumed = in_folder({"--steps", "6", "--resume", "--reader-threads", "3"});
-  ASSERT_GE(resumed.size(), 2U);
-  EXPECT_EQ(std::vector(resumed.end() - 2, resumed.end()),
-            std::vector(straight.end() - 2, straight.end()));
+  expect_resumed_as_straight({});
+}
+
+/// The first block, of 32 images, is met in steps 0 to 3; it is left in the middle of its second pass.
+TEST_F(ResNetRecipe, ARunThatResumesRepeatsImagesAsOneThatDidNotStop) {
+  expect_resumed_as_straight({"--resnet50-repeat", "2", "--resnet50-repeat-block", "32"});
 }
 
 TEST_F(ResNetRecipe, SaysWhatReadingTakes) {
@@ -86,6 +99,38 @@ TEST_F(ResNetRecipe, SaysWhatReadingTakes) {
   EXPECT_GT(json["runs"][0]["parts"]["read"]["bytes"], 24 * 100);
 }
 
+/// 96 places of blocks of 24 images are 24 images, four times each.
+TEST_F(ResNetRecipe, ImagesThatAreRepeatedAreReadOnce) {
+  const auto bytes_read = [&](const Words& more) {
+    Words words = {"profile-data", "--samples", "96", "--batch", "8", "--threads", "1", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    testing::internal::CaptureStdout();
+    const int code = run(words);
+    const std::string printed = testing::internal::GetCapturedStdout();
+    EXPECT_EQ(code, 0) << printed;
+    return Json::parse(printed)["runs"][0]["parts"]["read"]["bytes"].get<std::int64_t>();
+  };
+  const Words repeat = {"--resnet50-repeat", "4", "--resnet50-repeat-block", "24"};
+  const std::int64_t once = bytes_read(repeat);
+  EXPECT_GT(once, 24 * 100);
+  const auto with = [&](const Words& more) {
+    Words words = repeat;
+    words.insert(words.end(), more.begin(), more.end());
+    return bytes_read(words);
+  };
+  EXPECT_EQ(with({"--resnet50-keep-decoded", "0"}), 4 * once) << "kept is what is asked for";
+  EXPECT_EQ(with({"--resnet50-keep-decoded", "1MiB", "--resnet50-keep-folder", path("")}), once);
+  EXPECT_GT(bytes_read({}), 3 * once) << "96 of 48 images";
+}
+
+TEST_F(ResNetRecipe, AnEvaluationIsNotRepeated) {
+  const Workload made =
+      workload({"--resnet50-evaluation-images", path("val"), "--resnet50-repeat", "3"});
+  EXPECT_EQ(made.training->repeats(), (data::SampleRepeats{.times = 3}));
+  EXPECT_EQ(made.evaluation->repeats().times, 1);
+  EXPECT_EQ(made.evaluation->num_samples(), 12);
+}
+
 TEST_F(ResNetRecipe, TheSamplesDoNotDependOnTheModel) {
   const std::string identity = workload({}).training->identity();
   EXPECT_EQ(identity, workload({"--resnet50-width", "12"}).training->identity());
@@ -95,6 +140,8 @@ TEST_F(ResNetRecipe, TheSamplesDoNotDependOnTheModel) {
   EXPECT_NE(identity, workload({"--resnet50-no-flips"}).training->identity());
   EXPECT_NE(identity, workload({"--resnet50-least-area", "0.6"}).training->identity());
   EXPECT_NE(identity, workload({"--resnet50-most-aspect", "1"}).training->identity());
+  EXPECT_NE(identity, workload({"--resnet50-repeat", "2"}).training->identity());
+  EXPECT_EQ(identity, workload({"--resnet50-repeat", "1"}).training->identity());
 }
 
 TEST_F(ResNetRecipe, ExamplesShowImagesAndWhatTheModelTakesThemFor) {
@@ -109,6 +156,8 @@ TEST_F(ResNetRecipe, MisuseIsNamed) {
   EXPECT_EQ(run({"train", "--resnet50-size", "0"}), 2);
   EXPECT_EQ(run({"train", "--resnet50-width", "4"}), 2);
   EXPECT_EQ(run({"train", "--resnet50-smoothing", "1"}), 2);
+  EXPECT_EQ(run({"train", "--resnet50-repeat", "0"}), 2);
+  EXPECT_EQ(run({"train", "--resnet50-repeat-block", "64"}), 2) << "without repeats";
   write_images(folder / "more", 1);
   std::filesystem::rename(folder / "more/class0", folder / "more/class9");
   EXPECT_EQ(run({"train", "--resnet50-evaluation-images", path("more")}), 2);

@@ -132,8 +132,15 @@ TEST_F(SsdRecipe, TheSamplesDoNotDependOnTheModel) {
   EXPECT_NE(identity, workload({"--ssd-no-flips"}).training->identity());
   EXPECT_NE(identity, workload({"--ssd-colors"}).training->identity());
   EXPECT_NE(identity, workload({"--ssd-max-boxes", "9"}).training->identity());
+  EXPECT_NE(identity, workload({"--ssd-repeat", "2"}).training->identity());
   EXPECT_EQ(shape({}, "class_heads.0.weight"), (std::vector<std::int64_t>{12, 32, 3, 3}))
       << "two categories and background for four boxes";
+}
+
+TEST_F(SsdRecipe, TrainingImagesAreRepeatedAndNoOthers) {
+  const Workload made = workload(with_evaluation({"--ssd-repeat", "4", "--ssd-repeat-block", "8"}));
+  EXPECT_EQ(made.training->repeats(), (data::SampleRepeats{.times = 4, .block_samples = 8}));
+  EXPECT_EQ(made.evaluation->repeats().times, 1);
 }
 
 TEST_F(SsdRecipe, MisuseIsNamed) {

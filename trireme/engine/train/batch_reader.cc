@@ -176,7 +176,8 @@ StepReader::StepReader(const Workload& workload, const BatchLayout& batch, std::
     : workload_(workload),
       batch_(batch),
       reader_(workload.training, workload.model, num_threads),
-      order_(workload.training->num_samples(), seed, order) {}
+      order_(workload.training->num_samples(), seed, order, workload.training->repeats(),
+             batch.global_batch) {}
 
 /// For each place of the step the index of its sample; null where they come as they are.
 StepReader::Deal StepReader::deal_of(std::int64_t step) const {
@@ -189,7 +190,7 @@ StepReader::Deal StepReader::deal_of(std::int64_t step) const {
   std::vector<int> padded;
   for (std::int64_t i = 0; i < batch_.global_batch; ++i) {
     const std::int64_t index = step * batch_.global_batch + i;
-    padded.push_back(reader_.padded_index({order_.sample_at(index), order_.epoch_at(index)}));
+    padded.push_back(reader_.padded_index(order_.sample_at(index)));
   }
   auto deal = std::make_shared<const std::vector<std::int64_t>>(
       data::dealt_by_length(padded, {batch_.global_batch, batch_.microbatch}, batch_.lanes));
@@ -207,7 +208,7 @@ std::vector<data::Sample> StepReader::samples_of(std::int64_t step, std::int64_t
   std::vector<data::Sample> samples;
   for (std::int64_t i = range.begin; i < range.end; ++i) {
     const std::int64_t index = deal ? begin + (*deal)[i - begin] : i;
-    samples.push_back({order_.sample_at(index), order_.epoch_at(index)});
+    samples.push_back(order_.sample_at(index));
   }
   return samples;
 }

@@ -13,6 +13,7 @@
 #include "trireme/data.h"
 #include "trireme/data/order.h"
 #include "trireme/data/range.h"
+#include "trireme/data/repeated_order.h"
 #include "trireme/engine/record/recording.h"
 #include "trireme/kernels/spread.h"
 #include "trireme/model.h"
@@ -63,8 +64,8 @@ class BatchReader {
   kernels::Spread spread_;
 };
 
-/// The training data by step and microbatch: samples in the order f(seed, epoch, global index),
-/// with the step's scalars; where their lengths differ, a step's are dealt to its microbatches so that little is padded
+/// The training data by step and microbatch: samples in the order f(seed, epoch, global index), repeated as the source asks
+/// (data::repeat), with the step's scalars; where their lengths differ, a step's are dealt to its microbatches so that little is padded
 /// (data::dealt_by_length). Any rank can ask for any microbatch. Thread-safe.
 class StepReader {
  public:
@@ -92,7 +93,7 @@ class StepReader {
   const Workload& workload_;
   BatchLayout batch_;
   BatchReader reader_;
-  data::SampleOrder order_;
+  data::RepeatedOrder order_;
   mutable std::mutex mutex_;                    ///< Guards deals_.
   mutable std::map<std::int64_t, Deal> deals_;  ///< By step, the last few.
 };
