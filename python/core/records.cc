@@ -23,7 +23,8 @@ constexpr std::pair<const char*, data::RecordForm> kForms[] = {
     {"by_name", data::RecordForm::kByName}, {"folder", data::RecordForm::kFolder},
     {"tar", data::RecordForm::kTar},        {"json_lines", data::RecordForm::kJsonLines},
     {"csv", data::RecordForm::kCsv},        {"tfrecord", data::RecordForm::kTfrecord},
-    {"mds", data::RecordForm::kMds}};
+    {"mds", data::RecordForm::kMds},        {"parquet", data::RecordForm::kParquet},
+    {"arrow", data::RecordForm::kArrow}};
 
 data::RecordForm form_of(const std::string& name) {
   const auto* const found =
@@ -68,20 +69,21 @@ void bind_records(py::module_& module) {
       [](const std::vector<std::filesystem::path>& paths, const std::string& form,
          std::vector<std::string> suffixes, std::vector<std::string> classes,
          std::vector<std::string> columns, const std::optional<std::string>& separator,
-         bool has_quotes, std::filesystem::path unpack_folder, std::int64_t unpack_max_bytes) {
+         bool has_quotes, std::filesystem::path unpack_folder, std::int64_t unpack_max_bytes,
+         std::int64_t cache_bytes) {
         return std::const_pointer_cast<data::RecordSource>(data::open_records(
-            paths,
-            {.form = form_of(form),
-             .suffixes = std::move(suffixes),
-             .classes = std::move(classes),
-             .columns = std::move(columns),
-             .separator = separator_of(separator),
-             .has_quotes = has_quotes,
-             .unpack = {.folder = std::move(unpack_folder), .max_bytes = unpack_max_bytes}}));
+            paths, {.form = form_of(form),
+                    .suffixes = std::move(suffixes),
+                    .classes = std::move(classes),
+                    .columns = std::move(columns),
+                    .separator = separator_of(separator),
+                    .has_quotes = has_quotes,
+                    .unpack = {.folder = std::move(unpack_folder), .max_bytes = unpack_max_bytes},
+                    .cache_bytes = cache_bytes}));
       },
       py::arg("paths"), py::arg("form"), py::arg("suffixes"), py::arg("classes"),
       py::arg("columns"), py::arg("separator"), py::arg("has_quotes"), py::arg("unpack_folder"),
-      py::arg("unpack_max_bytes"), Unlocked());
+      py::arg("unpack_max_bytes"), py::arg("cache_bytes"), Unlocked());
 }
 
 }  // namespace trireme::python

@@ -626,6 +626,7 @@ def open_records(
     has_quotes: bool,
     unpack_folder: os.PathLike[str] | str,
     unpack_max_bytes: int,
+    cache_bytes: int,
 ) -> RecordSource: ...
 def output(values: torch.Tensor, name: str) -> Loss: ...
 def python_source(

@@ -1,4 +1,4 @@
-"""Records of files by index: tar shards, JSON lines, CSV, TFRecord, MDS, folders, here or in a bucket.
+"""Records of files by index: tar shards, JSON lines, CSV, TFRecord, MDS, Parquet, folders, here or in a bucket.
 
     records = trireme.open_records(["0.tar", "1.tar"])      # or "s3://bucket/train/"
     len(records), records[7]["jpg"], records[7].keys()      # a field is bytes
@@ -37,15 +37,17 @@ def open_records(
     has_quotes: bool = True,
     unpack_folder: Path | None = None,
     unpack_max_bytes: int = 16 << 30,
+    cache_bytes: int = 256 << 20,
 ) -> Records:
     """Opens files of records, or a folder of them, by what they are called (docs/guides/bring_your_own_data.md).
 
-    paths       `x.tar`, `x.jsonl`, `x.csv`, `x.tsv`, `x.tfrecord`, a folder; `s3://bucket/key`, `gs://..`, `https://..`,
+    paths       `x.tar`, `x.jsonl`, `x.csv`, `x.tsv`, `x.tfrecord`, `x.parquet`, `x.arrow`, a folder; `s3://bucket/key`, `gs://..`, `https://..`,
                 which are fetched now. Records are those of the first, then of the next one.
-    form        what files with other names are: `tar`, `json_lines`, `csv`, `tfrecord`, `mds`, `folder`.
+    form        what files with other names are: `tar`, `json_lines`, `csv`, `tfrecord`, `mds`, `parquet`, `arrow`, `folder`.
     suffixes, classes    of a folder with a subfolder for each class: which files, and classes by number.
     columns, separator, has_quotes    of CSV: names where the first row has none; what separates values.
     unpack_folder, unpack_max_bytes    of compressed files: where their bytes are put, and how many.
+    cache_bytes of Parquet and Arrow: decoded columns that are kept.
 
     Raises Error of kind `invalid argument` for other paths and options, `corrupt data`, naming file and record, for a
     file that is damaged or cut off, `input/output`, `timeout`. Other threads run meanwhile.
@@ -61,6 +63,7 @@ def open_records(
         "has_quotes": has_quotes,
         "unpack_folder": "" if unpack_folder is None else os.fspath(unpack_folder),
         "unpack_max_bytes": unpack_max_bytes,
+        "cache_bytes": cache_bytes,
     }
     return Records([os.fspath(path) for path in many], options)
 

@@ -1,6 +1,7 @@
 """trireme.open_records: real files of every form, read from Python."""
 
 import gzip
+import importlib
 import importlib.util
 import io
 import json
@@ -170,18 +171,35 @@ def test_tfrecord_and_mds(tmp_path: Path) -> None:
     assert [record["x"] for record in trireme.open_records(folder)] == samples
 
 
+def test_parquet_rows_are_records(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = importlib.import_module("pyarrow.parquet")
+    images = [{"bytes": bytes([n]) * n, "path": f"{n}.jpg"} for n in range(10)]
+    table = pyarrow.table({"image": images, "label": pyarrow.array(range(10), pyarrow.int64())})
+    parquet.write_table(table, tmp_path / "x.parquet", row_group_size=4)
+    records = trireme.open_records(tmp_path / "x.parquet", cache_bytes=64)
+    assert everything(records) == [
+        {
+            "image.bytes": image["bytes"],
+            "image.path": str(image["path"]).encode(),
+            "label": struct.pack("<q", n),
+        }
+        for n, image in enumerate(images)
+    ]
+
+
 def test_errors_are_those_of_the_package(shards: list[Path], tmp_path: Path) -> None:
     def kind_of(*words: Any, **options: Any) -> tuple[str, str]:
         with pytest.raises(trireme.Error) as caught:
             trireme.open_records(*words, **options)
         return caught.value.kind, caught.value.message
 
-    (tmp_path / "x.parquet").touch()
-    kind, message = kind_of(tmp_path / "x.parquet")
+    (tmp_path / "x.avro").touch()
+    kind, message = kind_of(tmp_path / "x.avro")
     assert kind == "invalid argument" and ".tfrecord" in message
     assert kind_of([])[0] == "invalid argument"
     assert kind_of(tmp_path / "nothing.tar")[0] == "input/output"
-    kind, message = kind_of(shards, form="parquet")
+    kind, message = kind_of(shards, form="avro")
     assert kind == "invalid argument" and "'json_lines'" in message
     kind, message = kind_of(shards[0], form="csv", separator="||")
     assert kind == "invalid argument" and "one ASCII character" in message
