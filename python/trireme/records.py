@@ -41,9 +41,10 @@ def open_records(
 ) -> Records:
     """Opens files of records, or a folder of them, by what they are called (docs/guides/bring_your_own_data.md).
 
-    paths       `x.tar`, `x.jsonl`, `x.csv`, `x.tsv`, `x.tfrecord`, `x.parquet`, `x.arrow`, a folder; `s3://bucket/key`, `gs://..`, `https://..`,
-                which are fetched now. Records are those of the first, then of the next one.
-    form        what files with other names are: `tar`, `json_lines`, `csv`, `tfrecord`, `mds`, `parquet`, `arrow`, `folder`.
+    paths       `x.tar`, `x.jsonl`, `x.csv`, `x.tsv`, `x.tfrecord`, `x.parquet`, `x.arrow`, a folder; `s3://bucket/key`,
+                `gs://..`, `https://..`, which are fetched now. Records are those of the first, then of the next one.
+    form        what files with other names are: `tar`, `json_lines`, `csv`, `tfrecord`, `mds`, `parquet`, `arrow`,
+                `folder`.
     suffixes, classes    of a folder with a subfolder for each class: which files, and classes by number.
     columns, separator, has_quotes    of CSV: names where the first row has none; what separates values.
     unpack_folder, unpack_max_bytes    of compressed files: where their bytes are put, and how many.
