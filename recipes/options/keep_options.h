@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "packs/vision/data/decoded_images.h"
 #include "trireme/data.h"
 
 namespace trireme::recipes {
@@ -18,10 +19,17 @@ struct KeepDecoded {
 
   bool repeats() const { return repeat.times > 1; }
 
-  /// Those of a training that repeats its images take 2 GiB at most where nothing else is said.
-  std::int64_t training_bytes() const {
+  /// Of training: where images are repeated, 2 GiB at most if nothing else is said.
+  vision::KeepOptions training() const {
     constexpr std::int64_t kUsualBytes = std::int64_t{2} << 30;
-    return bytes.value_or(repeats() ? kUsualBytes : 0);
+    return {.max_bytes = bytes.value_or(repeats() ? kUsualBytes : 0),
+            .folder = folder,
+            .times = repeats() ? repeat.times : 0};
+  }
+
+  /// Of evaluation, which repeats none.
+  vision::KeepOptions evaluation() const {
+    return {.max_bytes = bytes.value_or(0), .folder = folder};
   }
 };
 

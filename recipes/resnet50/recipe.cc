@@ -60,7 +60,8 @@ class Data {
         files.classes = training_->classes;
         evaluation_ = vision::open_images(options.evaluation_images, files);
       }
-      open_kept(options.keep);
+      decoded_ = std::make_shared<vision::DecodedImages>(options.keep.training());
+      decoded_evaluation_ = std::make_shared<vision::DecodedImages>(options.keep.evaluation());
     }
     // Drawn first, so that the samples are the same for every size of the model.
     const auto seed = torch::randint(std::numeric_limits<std::int64_t>::max(), {1}, torch::kLong);
@@ -83,15 +84,6 @@ class Data {
   }
 
  private:
-  void open_kept(const KeepDecoded& keep) {
-    decoded_ = std::make_shared<vision::DecodedImages>(
-        vision::KeepOptions{.max_bytes = keep.training_bytes(),
-                            .folder = keep.folder,
-                            .times = keep.repeats() ? keep.repeat.times : 0});
-    decoded_evaluation_ = std::make_shared<vision::DecodedImages>(
-        vision::KeepOptions{.max_bytes = keep.bytes.value_or(0), .folder = keep.folder});
-  }
-
   std::optional<vision::LabelledImages> training_, evaluation_;
   std::shared_ptr<vision::DecodedImages> decoded_, decoded_evaluation_;
 };

@@ -70,13 +70,8 @@ class Data {
                   "--ssd-annotations");
     }
     training_ = vision::open_boxed_images(options.images, options.annotations);
-    const KeepDecoded& keep = options.keep;
-    decoded_ = std::make_shared<vision::DecodedImages>(
-        vision::KeepOptions{.max_bytes = keep.training_bytes(),
-                            .folder = keep.folder,
-                            .times = keep.repeats() ? keep.repeat.times : 0});
-    decoded_evaluation_ = std::make_shared<vision::DecodedImages>(
-        vision::KeepOptions{.max_bytes = keep.bytes.value_or(0), .folder = keep.folder});
+    decoded_ = std::make_shared<vision::DecodedImages>(options.keep.training());
+    decoded_evaluation_ = std::make_shared<vision::DecodedImages>(options.keep.evaluation());
     if (options.evaluation_annotations.empty()) return;
     evaluation_ = vision::open_boxed_images(
         options.evaluation_images.empty() ? options.images : options.evaluation_images,
