@@ -1,6 +1,7 @@
 """Boxes, regions, COCO."""
 
 import contextlib
+import copy
 import io
 import json
 import tempfile
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+import trireme.nn
 import trireme.vision
 from case import Case, beside, case, random
 from registry import Outputs
@@ -109,3 +111,119 @@ def roi_align(threads: int) -> Case:
         }
 
     return beside("roi_align", "torchvision", threads, tensors, run, has_backward="1")
+
+
+@case("ssd_loss/8x8732x81")
+def ssd_loss(threads: int) -> Case:
+    """Matching, hard negatives and both losses of 8 images with 1 to 15 boxes, forward and backward."""
+    del threads  # set for the process
+    from types import SimpleNamespace
+
+    from torch.nn.functional import smooth_l1_loss
+    from torchvision.models.detection._utils import BoxCoder, SSDMatcher
+    from torchvision.models.detection.ssd import SSD
+    from torchvision.ops import box_iou
+
+    generator = torch.Generator().manual_seed(1)
+    anchors = torch.from_numpy(some_boxes(8732, 150) / 300)
+    counts = [1, 15, 4, 7, 2, 9, 5, 3]
+    truth = [torch.from_numpy(some_boxes(15, 200) / 300)[:count] for count in counts]
+    classes = [torch.randint(1, 81, (count,), generator=generator) for count in counts]
+    padded = torch.zeros(8, 15, 4), torch.zeros(8, 15, dtype=torch.int64)
+    for i, count in enumerate(counts):
+        padded[0][i, :count], padded[1][i, :count] = truth[i], classes[i]
+    logits = torch.randn(8, 8732, 81, generator=generator).requires_grad_()
+    codes = torch.randn(8, 8732, 4, generator=generator).requires_grad_()
+
+    def with_gradients(losses: torch.Tensor) -> Outputs:
+        by_logits, by_codes = torch.autograd.grad(losses.sum(), (logits, codes))
+        return {"losses": losses.detach(), "logits": by_logits, "codes": by_codes}
+
+    def ours() -> Outputs:
+        labels, wanted = trireme.vision.ssd_targets(padded[0], padded[1], anchors)
+        is_matched = labels > 0
+        distance = smooth_l1_loss(codes, wanted, reduction="none").sum(2)
+        entropy = logits.log_softmax(2).gather(2, labels.unsqueeze(2)).squeeze(2).neg()
+        chosen = trireme.vision.hard_negatives(entropy.detach(), is_matched, 3)
+        sums = torch.stack([(distance * is_matched).sum(), (entropy * chosen).sum()])
+        return with_gradients(sums / is_matched.sum().clamp_min(1))
+
+    model = SimpleNamespace(box_coder=BoxCoder(weights=(10.0, 10.0, 5.0, 5.0)), neg_to_pos_ratio=3)
+    matcher = SSDMatcher(0.5)
+
+    def theirs() -> Outputs:
+        targets = [{"boxes": b, "labels": c} for b, c in zip(truth, classes, strict=True)]
+        matched = [matcher(box_iou(one["boxes"], anchors)) for one in targets]
+        head = {"bbox_regression": codes, "cls_logits": logits}
+        losses = SSD.compute_loss(model, targets, head, [anchors] * 8, matched)
+        return with_gradients(torch.stack([losses["bbox_regression"], losses["classification"]]))
+
+    return Case(ours, theirs, f"torchvision {torchvision_version()}")
+
+
+class FusedBottleneck(torch.nn.Module):
+    """A block of torchvision's ResNet-50 with norm, sum and ReLU in one operator each."""
+
+    def __init__(self, block: torch.nn.Module) -> None:
+        super().__init__()
+        self.convolutions = torch.nn.ModuleList([block.conv1, block.conv2, block.conv3])
+        self.norms = torch.nn.ModuleList(
+            fused_norm(norm, relu=True) for norm in (block.bn1, block.bn2, block.bn3)
+        )
+        shortcut = block.downsample
+        self.shortcut = None if shortcut is None else fused(shortcut[0], shortcut[1], relu=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        shortcut = x if self.shortcut is None else self.shortcut(x)
+        first, second, third = self.convolutions
+        x = self.norms[0](first(x))
+        x = self.norms[1](second(x))
+        return self.norms[2](third(x), shortcut)
+
+
+def fused_norm(norm: torch.nn.BatchNorm2d, *, relu: bool) -> torch.nn.Module:
+    made = trireme.nn.BatchNorm2d(norm.num_features, relu=relu)
+    made.load_state_dict(norm.state_dict())
+    return made
+
+
+def fused(
+    convolution: torch.nn.Module, norm: torch.nn.BatchNorm2d, *, relu: bool
+) -> torch.nn.Module:
+    return torch.nn.Sequential(convolution, fused_norm(norm, relu=relu))
+
+
+@case("resnet50/8x224")
+def resnet50(threads: int) -> Case:
+    """Forward and backward of torchvision's ResNet-50, channels last, with fused norms and with torch's."""
+    del threads
+    import torchvision
+
+    torch.manual_seed(1)
+    plain = torchvision.models.resnet50().to(memory_format=torch.channels_last)
+    ours = copy.deepcopy(plain)
+    ours.bn1, ours.relu = fused_norm(ours.bn1, relu=True), torch.nn.Identity()
+    for layer in (ours.layer1, ours.layer2, ours.layer3, ours.layer4):
+        for i, block in enumerate(layer):
+            layer[i] = FusedBottleneck(block)
+    images = torch.randn(8, 3, 224, 224).to(memory_format=torch.channels_last)
+    labels = torch.arange(8)
+
+    def step(model: torch.nn.Module) -> Outputs:
+        model.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(images), labels)
+        loss.backward()
+        return {"loss": loss.detach(), "gradient": model.fc.weight.grad}
+
+    return Case(
+        lambda: step(ours),
+        lambda: step(plain),
+        f"torchvision {torchvision_version()}",
+        tolerance=1e-3,
+    )
+
+
+def torchvision_version() -> str:
+    import torchvision
+
+    return str(torchvision.__version__)

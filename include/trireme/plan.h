@@ -124,6 +124,7 @@ struct TrainingOptions {
 enum class Objective : std::uint8_t {
   kSpeed,   ///< Least step time within the memory there is.
   kMemory,  ///< Least peak with a step of at most `max_slowdown` x the fastest.
+  kCost,    ///< Least ranks x step time: ranks that gain too little stay idle.
 };
 
 /// Stages whose forwards run again before their backwards, from what they received, instead of keeping what they
@@ -311,6 +312,19 @@ struct Decision {
 Decision make_plan(const Graph& graph, const Profile& profile, const Topology& topology,
                    const PlanOptions& options, const TrainingOptions& training = {});
 
+/// Plans of which none is beaten by another in both step and peak, the fastest first.
+struct Front {
+  std::vector<Plan> plans;
+  std::string text;  ///< As a table and a picture, for people.
+};
+
+/// options    what they fix is kept; 0, auto and empty are varied, and state and parameters are shared among replicas too
+///            where the optimizer can. `objective` and `max_slowdown` mean nothing.
+/// Errors     those of `make_plan` where there is no plan.
+/// Cost       some 10 plans for each combination of replicas, stages on a rank and ways to shard.
+Front make_front(const Graph& graph, const Profile& profile, const Topology& topology,
+                 const PlanOptions& options, const TrainingOptions& training = {});
+
 /// A step of the plan, played through.
 struct SimulatedStep {
   double step_ms = 0;
@@ -323,5 +337,28 @@ struct SimulatedStep {
 
 SimulatedStep simulate_step(const Plan& plan, const Graph& graph, const Profile& profile,
                             const Topology& topology, const TrainingOptions& training = {});
+
+/// A step in which one thing is changed: links twice as fast, another schedule, a host more.
+struct ChangedStep {
+  std::string change;
+  double step_ms = 0;
+  double us_per_sample = 0;
+  std::int64_t peak_bytes = 0;  ///< Of the rank with most.
+};
+
+struct ChangedSteps {
+  ChangedStep now;
+  std::vector<ChangedStep> changes;  ///< Those with least time per sample first.
+  std::string text;                  ///< As a table, for people.
+};
+
+/// What would make the plan's steps faster.
+///
+/// timeline   that a run wrote: its measured step is played, with what actions took there. Empty: what the profile says.
+/// Errors     kInvalidArgument where plan, profile and topology do not fit, or the file has no measured step; kIo,
+///            kCorruptData of the file.
+ChangedSteps explain_step(const Plan& plan, const Graph& graph, const Profile& profile,
+                          const Topology& topology, const TrainingOptions& training = {},
+                          const std::filesystem::path& timeline = {});
 
 }  // namespace trireme

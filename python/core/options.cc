@@ -17,7 +17,8 @@ namespace {
 void bind_choices(py::module_& module) {
   py::enum_<Objective>(module, "Objective")
       .value("SPEED", Objective::kSpeed)
-      .value("MEMORY", Objective::kMemory);
+      .value("MEMORY", Objective::kMemory)
+      .value("COST", Objective::kCost);
   py::enum_<ReplicaPolicy>(module, "ReplicaPolicy")
       .value("FIRST", ReplicaPolicy::kFirst)
       .value("AVERAGE", ReplicaPolicy::kAverage)

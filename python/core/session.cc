@@ -197,6 +197,11 @@ void bind_planning(py::module_& module) {
       py::arg("training"), Unlocked());
   module.def("simulate_step", &simulate_step, py::arg("plan"), py::arg("graph"), py::arg("profile"),
              py::arg("topology"), py::arg("training"), Unlocked());
+  module.def("make_front", &make_front, py::arg("graph"), py::arg("profile"), py::arg("topology"),
+             py::arg("options"), py::arg("training"), Unlocked());
+  module.def("explain_step", &explain_step, py::arg("plan"), py::arg("graph"), py::arg("profile"),
+             py::arg("topology"), py::arg("training"),
+             py::arg("timeline") = std::filesystem::path(), Unlocked());
 }
 
 }  // namespace

@@ -99,6 +99,21 @@ void bind_values(py::module_& module) {
       .def_readonly("peak_bytes", &SimulatedStep::peak_bytes)
       .def_readonly("text", &SimulatedStep::text)
       .def_readonly("timeline", &SimulatedStep::timeline);
+  py::class_<ChangedStep>(module, "ChangedStep", "A step in which one thing is changed.")
+      .def_readonly("change", &ChangedStep::change)
+      .def_readonly("step_ms", &ChangedStep::step_ms)
+      .def_readonly("us_per_sample", &ChangedStep::us_per_sample)
+      .def_readonly("peak_bytes", &ChangedStep::peak_bytes, "Of the fullest rank.");
+  py::class_<ChangedSteps>(module, "ChangedSteps",
+                           "A step as it is now, and changed, the fastest first; text for people.")
+      .def_readonly("now", &ChangedSteps::now)
+      .def_readonly("changes", &ChangedSteps::changes)
+      .def_readonly("text", &ChangedSteps::text);
+  py::class_<Front>(module, "Front",
+                    "Plans of which none is beaten in both step and peak, the fastest first; text "
+                    "for people.")
+      .def_readonly("plans", &Front::plans)
+      .def_readonly("text", &Front::text);
 }
 
 }  // namespace trireme::python

@@ -23,7 +23,9 @@ from trireme.manual_partition import partition as partition
 from trireme.manual_partition import set_partition as set_partition
 from trireme.opaque_code import opaque as opaque
 from trireme.optimizer import DistributedOptimizer as DistributedOptimizer
+from trireme.planning import explain as explain
 from trireme.planning import plan as plan
+from trireme.planning import plan_front as plan_front
 from trireme.planning import profile as profile
 from trireme.planning import record as record
 from trireme.planning import simulate as simulate

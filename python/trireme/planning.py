@@ -9,11 +9,26 @@ from typing import Any
 import torch
 
 from trireme import _core, ranks
-from trireme._core import Graph, Plan, Profile, SimulatedStep, Topology, Verification
+from trireme._core import (
+    ChangedSteps,
+    Front,
+    Graph,
+    Plan,
+    Profile,
+    SimulatedStep,
+    Topology,
+    Verification,
+)
 from trireme.data import Samples, to_source
 from trireme.errors import Error
 from trireme.modules import LossFunction, to_model
 from trireme.session import to_options
+
+_OBJECTIVES = {
+    "speed": _core.Objective.SPEED,
+    "memory": _core.Objective.MEMORY,
+    "cost": _core.Objective.COST,
+}
 
 
 def record(
@@ -61,13 +76,51 @@ def plan(
 ) -> Plan:
     """The best plan by measured costs, or without them stages of about as many operators each.
 
-    options   stages, replicas, schedule, cuts, device_memory_bytes, ... as of Session.
+    objective   speed: least step; memory: least peak; cost: least ranks x step, for which ranks may stay idle.
+    options     stages, replicas, schedule, cuts, device_memory_bytes, ... as of Session.
     """
     batch = _core.BatchLayout(batch_size, microbatch_size, lanes)
-    given = to_options("memory" if objective == "memory" else "even", batch, None, options)
+    if objective not in _OBJECTIVES:
+        raise ValueError(f"objective is one of {', '.join(_OBJECTIVES)}, not {objective!r}")
+    given = to_options("even", batch, None, options)
+    given.planning.objective = _OBJECTIVES[objective]
     if costs is None:
         return _core.make_plan(graph, given.planning)
     return _core.best_plan(graph, *costs, given.planning, given.training)[0]
+
+
+def plan_front(
+    graph: Graph,
+    costs: tuple[Profile, Topology],
+    *,
+    batch_size: int = 32,
+    microbatch_size: int = 8,
+    lanes: int = 1,
+    **options: Any,
+) -> Front:
+    """The plans of which none is beaten by another in both step and peak, the fastest first.
+
+    options   as of Session: what they fix is kept, the rest is varied.
+    """
+    batch = _core.BatchLayout(batch_size, microbatch_size, lanes)
+    given = to_options("even", batch, None, options)
+    return _core.make_front(graph, *costs, given.planning, given.training)
+
+
+def explain(
+    plan: Plan,
+    graph: Graph,
+    costs: tuple[Profile, Topology],
+    *,
+    timeline: str | Path = "",
+    **options: Any,
+) -> ChangedSteps:
+    """What would make the plan's steps faster: a step played again with one thing changed, the fastest first.
+
+    timeline   a file that a run or Session.save_timeline wrote: actions take what they took there.
+    """
+    training = to_options("even", plan.batch, None, options).training
+    return _core.explain_step(plan, graph, *costs, training, Path(timeline) if timeline else Path())
 
 
 def simulate(

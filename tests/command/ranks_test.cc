@@ -156,6 +156,33 @@ TEST_F(RankTest, GoFromAModelToTrainedWeights) {
   EXPECT_EQ(both[2].name, "evaluation");
 }
 
+TEST_F(RankTest, SayWhatWouldMakeStepsFaster) {
+  const Words model = {"--model", "mlp"};
+  run(with(model, {"record", "--out", folder}));
+  run(with(model, {"profile", "--ranks", "2", "--microbatch", "2", "--out", path("profile.json"),
+                   "--topology", path("topology.json")}));
+  const Words costs = {"--graph",    path("train.graph.json"), "--profile", path("profile.json"),
+                       "--topology", path("topology.json")};
+  const auto front =
+      run(with({"--json", "partition", "--batch", "8", "--front", path("front")}, costs));
+  const Json plans = Json::parse(front->out())["plans"];
+  ASSERT_GT(plans.size(), 1U);
+  EXPECT_LT(plans.front()["predicted_step_ms"], plans.back()["predicted_step_ms"]);
+  EXPECT_GT(plans.front()["peak_bytes"], plans.back()["peak_bytes"]);
+  const std::string plan = plans.front()["file"];
+  const auto explained = run(with({"explain", "--plan", plan}, costs));
+  EXPECT_THAT(explained->out(), HasSubstr("updates in no time"));
+  run(with(model, {"train", "--run", path("run"), "--ranks", "2", "--batch", "8", "--microbatch",
+                   "2", "--steps", "2"}));
+  const auto run_explained = run({"--json", "explain", path("run")});
+  const Json now = Json::parse(run_explained->out());
+  EXPECT_GT(now["now"]["step_ms"].get<double>(), 0);
+  EXPECT_THAT(now["changes"].dump(), HasSubstr("microbatches of equal length"));
+  run({"explain", path("nothing")}, 3);
+  run({"partition", "--graph", path("train.graph.json"), "--front", path("front")}, 2);
+  EXPECT_THAT(error_of(0), HasSubstr("give --profile"));
+}
+
 // A second training begins where the first has ended; names of another model's tensors and what does not fit are said.
 TEST_F(RankTest, BeginWithTheWeightsOfAFile) {
   const auto words = [](const char* model, const Words& more) {

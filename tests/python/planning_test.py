@@ -32,6 +32,20 @@ def test_each_step_of_planning_has_a_file(tmp_path: Path) -> None:
     assert step.step_ms >= step.lower_bound_ms > 0
     assert "traceEvents" in step.timeline
 
+    changed = trireme.explain(plan, graph, costs)
+    assert changed.now.step_ms == pytest.approx(step.step_ms)
+    samples = [one.us_per_sample for one in changed.changes]
+    assert samples == sorted(samples)
+    assert "updates in no time" in changed.text
+    front = trireme.plan_front(graph, costs, batch_size=16, microbatch_size=4)
+    steps = [one.prediction.step_ms for one in front.plans if one.prediction is not None]
+    assert len(steps) > 1
+    assert steps == sorted(steps)
+    cheap = trireme.plan(graph, costs, batch_size=16, microbatch_size=4, objective="cost")
+    assert cheap.num_ranks == 1
+    with pytest.raises(ValueError, match="objective is one of"):
+        trireme.plan(graph, costs, batch_size=16, microbatch_size=4, objective="time")
+
     figure = trireme.timeline_figure(step)
     assert {trace.name for trace in figure.data} >= {"forward", "backward"}
 

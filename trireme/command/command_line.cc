@@ -92,6 +92,8 @@ Verbs add_verbs(CLI::App& app, command::Context& context) {
       command::add_profile_data);
   add("partition", "Split a graph into stages and write the plan", command::add_partition);
   add("simulate", "Play a step of a plan through: time, memory, timeline", command::add_simulate);
+  add("explain", "Say what would make the steps of a plan, or of a run, faster",
+      command::add_explain);
   add("train", "Train, each stage of each replica in a process of its own", command::add_train);
   add("follow", "Evaluate the checkpoints of a run while it trains, on ranks of its own",
       command::add_follow);

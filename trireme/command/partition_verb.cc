@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 
+#include "trireme/base/files.h"
 #include "trireme/command/training_arguments.h"
 #include "trireme/command/verbs.h"
 #include "trireme/error.h"
+#include "trireme/plan/layout/plan.h"
 
 namespace trireme::command {
 namespace {
@@ -14,6 +17,7 @@ struct PartitionVerbOptions {
   std::string profile;
   std::string topology = "topology.json";
   std::string out = "plan.json";
+  std::filesystem::path front;  ///< Empty: none is made.
   PlanArguments plan;
   TrainingOptions training;
   std::vector<std::string> buffers;  ///< --buffer, for `training`.
@@ -50,6 +54,29 @@ Decision decide(const PartitionVerbOptions& options, const Graph& graph, bool ha
                    options.training);
 }
 
+/// Writes plan_0.json and so on.
+void save_front(const PartitionVerbOptions& options, const Graph& graph, const Context& context) {
+  if (options.profile.empty()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "--front compares plans by what they cost; give --profile");
+  }
+  const Front front =
+      make_front(graph, Profile::load(options.profile, graph), Topology::load(options.topology),
+                 options.plan.options, options.training);
+  make_folder(options.front);
+  Json plans = Json::array();
+  for (std::size_t i = 0; i < front.plans.size(); ++i) {
+    const auto file = options.front / fmt::format("plan_{}.json", i);
+    const Prediction prediction = front.plans[i].prediction().value();
+    front.plans[i].save(file);
+    plans.push_back({{"file", file.string()},
+                     {"predicted_step_ms", prediction.step_ms},
+                     {"peak_bytes", layout::largest_peak_bytes(prediction.peak_bytes)}});
+  }
+  print(context, {{"plans", std::move(plans)}},
+        front.text + fmt::format("\nwritten to {}\n", options.front.string()));
+}
+
 }  // namespace
 
 Body add_partition(CLI::App& app, Context& context) {
@@ -68,6 +95,10 @@ Body add_partition(CLI::App& app, Context& context) {
   add_tolerant_option(app, options->training.tolerant);
   add_buffer_option(app, options->buffers);
   app.add_option("--out", options->out, "Where the plan is written")->capture_default_str();
+  app.add_option("--front", options->front,
+                 "Folder for all plans of which none is beaten in both step and peak, in place of "
+                 "one plan")
+      ->type_name("FOLDER");
   options->plan.add_to(app, /*with_file=*/false);
   add_optimizer_options(app, options->training.optimizer);
   add_gradients_option(app, options->training.gradient_dtype);
@@ -79,6 +110,10 @@ Body add_partition(CLI::App& app, Context& context) {
   return [options, &context, &app] {
     const Graph graph = graph_of(*options, context);
     options->training.buffers = train::parse_replica_policies(options->buffers);
+    if (!options->front.empty()) {
+      save_front(*options, graph, context);
+      return 0;
+    }
     const auto [plan, text] = decide(*options, graph, app.count("--microbatch") > 0);
     const std::string sha256 = plan.save(options->out);
     Json json = {{"file", options->out},

@@ -95,10 +95,12 @@ inline CLI::Option* add_objective_option(CLI::App& app, Objective& objective) {
       .add_option_function<std::string>(
           "--optimize",
           [&objective](const std::string& text) {
-            objective = text == "memory" ? Objective::kMemory : Objective::kSpeed;
+            objective = text == "memory" ? Objective::kMemory
+                        : text == "cost" ? Objective::kCost
+                                         : Objective::kSpeed;
           },
-          "speed: least step time; memory: least peak")
-      ->check(CLI::IsMember({"speed", "memory"}))
+          "speed: least step time; memory: least peak; cost: least ranks x step time")
+      ->check(CLI::IsMember({"speed", "memory", "cost"}))
       ->default_str("speed");
 }
 

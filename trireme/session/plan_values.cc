@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 
+#include "trireme/error.h"
 #include "trireme/plan.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/graph_json.h"
@@ -212,6 +214,41 @@ SimulatedStep simulate_step(const Plan& plan, const Graph& graph, const Profile&
   step.timeline =
       to_document_text(schedule::kTimelineDocument, schedule::to_json(std::span(&timeline, 1)));
   return step;
+}
+
+Front make_front(const Graph& graph, const Profile& profile, const Topology& topology,
+                 const PlanOptions& options, const TrainingOptions& training) {
+  profile::check(profile.value(), graph.value());
+  return session::front(graph.value(), {profile, topology}, options, training);
+}
+
+namespace {
+
+/// The step that ran, of a file that a run wrote.
+schedule::Timeline measured_step(const std::filesystem::path& file) {
+  for (schedule::Timeline& timeline : schedule::load_timelines(file)) {
+    if (timeline.name == "measured") return std::move(timeline);
+  }
+  throw Error(ErrorKind::kInvalidArgument,
+              file.string() + ": has no measured step; give the timeline that a run wrote");
+}
+
+ChangedStep public_form(const partition::WhatIf& one) {
+  return {one.change, one.step_us / 1000, one.us_per_sample, one.peak_bytes};
+}
+
+}  // namespace
+
+ChangedSteps explain_step(const Plan& plan, const Graph& graph, const Profile& profile,
+                          const Topology& topology, const TrainingOptions& training,
+                          const std::filesystem::path& timeline) {
+  std::optional<schedule::Timeline> measured;
+  if (!timeline.empty()) measured = measured_step(timeline);
+  const partition::WhatIfs all = session::what_if(graph.value(), plan.value(), {profile, topology},
+                                                  training, measured ? &*measured : nullptr);
+  ChangedSteps result{.now = public_form(all.now), .text = partition::show(all)};
+  for (const partition::WhatIf& one : all.changes) result.changes.push_back(public_form(one));
+  return result;
 }
 
 }  // namespace trireme

@@ -19,6 +19,7 @@
 #include "trireme/plan/layout/plan.h"
 #include "trireme/plan/layout/plan_check.h"
 #include "trireme/plan/partition/explain.h"
+#include "trireme/plan/partition/front.h"
 #include "trireme/plan/partition/partition.h"
 #include "trireme/plan/schedule/schedule_json.h"
 #include "trireme/plan/schedule/schedules.h"
@@ -99,6 +100,55 @@ int node_position(const graph::Graph& graph, const std::string& node) {
                           node));
 }
 
+/// Adafactor needs whole matrices, and an optimizer of the caller's whole gradients.
+bool can_shard(const OptimizerOptions& optimizer) {
+  return optimizer.name != "adafactor" && optimizer.name != train::kOwnOptimizer;
+}
+
+void refuse_by_hand(const PlanOptions& wanted) {
+  if (!wanted.copies.empty()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "--copy is for plans by hand; with a profile, copies are chosen");
+  }
+  if (!wanted.schedule_file.empty()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "--schedule-file is for plans by hand; leave out the profile, and give --cut-at "
+                "where stages are "
+                "to begin");
+  }
+}
+
+/// What the planner is asked for.
+partition::PartitionOptions partition_options(const graph::Graph& graph,
+                                              const profile::Profile& profile,
+                                              const PlanOptions& wanted,
+                                              const TrainingOptions& training,
+                                              const PlannedCopies& copies) {
+  refuse_by_hand(wanted);
+  partition::PartitionOptions asked{.batch = wanted.batch,
+                                    .replicas = wanted.replicas,
+                                    .may_copy = wanted.may_copy && !copies,
+                                    .copied_nodes = copies,
+                                    .objective = wanted.objective,
+                                    .placement = wanted.placement,
+                                    .stages = wanted.stages,
+                                    .may_idle = wanted.may_idle,
+                                    .schedule = wanted.schedule,
+                                    .recompute = wanted.recompute,
+                                    .offload = wanted.offload,
+                                    .shard_state = shards_state(wanted),
+                                    .shard_parameters = wanted.shard_parameters,
+                                    .stages_per_rank = stages_per_rank(wanted),
+                                    .device_memory_bytes = wanted.device_memory_bytes,
+                                    .max_slowdown = wanted.max_slowdown};
+  asked.batch.microbatch = profile.microbatch;
+  asked.forecast = forecast_options(training);
+  asked.forecast.program.tolerant = training.tolerant;
+  asked.may_replicate = train::why_one_replica(graph, training.buffers).empty();
+  for (const std::string& cut : wanted.cuts) asked.cuts.push_back(node_position(graph, cut));
+  return asked;
+}
+
 }  // namespace
 
 MeasuredCosts measure_recorded(const Workload& workload, const record::Recording& recorded,
@@ -132,37 +182,8 @@ Decision decide(const graph::Graph& graph, const MeasuredCosts& measured, const 
                 const TrainingOptions& training, const PlannedCopies& copies) {
   const profile::Profile profile = costs_of(measured.profile.value(), training);
   const topology::Topology& topology = measured.topology.value();
-  if (!wanted.copies.empty()) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "--copy is for plans by hand; with a profile, copies are chosen");
-  }
-  if (!wanted.schedule_file.empty()) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "--schedule-file is for plans by hand; leave out the profile, and give --cut-at "
-                "where stages are "
-                "to begin");
-  }
-  partition::PartitionOptions asked{.batch = wanted.batch,
-                                    .replicas = wanted.replicas,
-                                    .may_copy = wanted.may_copy && !copies,
-                                    .copied_nodes = copies,
-                                    .objective = wanted.objective,
-                                    .placement = wanted.placement,
-                                    .stages = wanted.stages,
-                                    .may_idle = wanted.may_idle,
-                                    .schedule = wanted.schedule,
-                                    .recompute = wanted.recompute,
-                                    .offload = wanted.offload,
-                                    .shard_state = shards_state(wanted),
-                                    .shard_parameters = wanted.shard_parameters,
-                                    .stages_per_rank = stages_per_rank(wanted),
-                                    .device_memory_bytes = wanted.device_memory_bytes,
-                                    .max_slowdown = wanted.max_slowdown};
-  asked.batch.microbatch = profile.microbatch;
-  asked.forecast = forecast_options(training);
-  asked.forecast.program.tolerant = training.tolerant;
-  asked.may_replicate = train::why_one_replica(graph, training.buffers).empty();
-  for (const std::string& cut : wanted.cuts) asked.cuts.push_back(node_position(graph, cut));
+  const partition::PartitionOptions asked =
+      partition_options(graph, profile, wanted, training, copies);
   auto plan = std::make_shared<layout::Plan>(
       partition::partition_over_replicas(graph, profile, topology, asked));
   const graph::Graph planned = layout::planned_graph(graph, *plan);
@@ -171,6 +192,33 @@ Decision decide(const graph::Graph& graph, const MeasuredCosts& measured, const 
       partition::explain(planned, *plan, forecast(planned, *plan, profile, topology, training)) +
       idle_text(*plan, topology);
   return {Plan(std::move(plan)), text};
+}
+
+Front front(const graph::Graph& graph, const MeasuredCosts& measured, const PlanOptions& wanted,
+            const TrainingOptions& training) {
+  const profile::Profile profile = costs_of(measured.profile.value(), training);
+  partition::FrontOptions asked{
+      .plan = partition_options(graph, profile, wanted, training, std::nullopt)};
+  if (wanted.stages_per_rank > 0 || !wanted.schedule.empty()) {
+    asked.stages_per_rank = {asked.plan.stages_per_rank};
+  }
+  asked.may_shard = can_shard(training.optimizer);
+  const std::vector<layout::Plan> plans =
+      partition::front(graph, profile, measured.topology.value(), asked);
+  Front result{.text = partition::show_front(plans)};
+  for (const layout::Plan& plan : plans) {
+    result.plans.emplace_back(std::make_shared<const layout::Plan>(plan));
+  }
+  return result;
+}
+
+partition::WhatIfs what_if(const graph::Graph& graph, const layout::Plan& plan,
+                           const MeasuredCosts& costs, const TrainingOptions& training,
+                           const schedule::Timeline* measured) {
+  const profile::Profile profile = costs_of(costs.profile.value(), training);
+  simulate::ForecastOptions options = forecast_options(training);
+  options.program.tolerant = true;
+  return partition::what_if({graph, plan, profile, costs.topology.value(), options, measured});
 }
 
 layout::Plan checked_plan(const Plan& given, const graph::Graph& recorded) {

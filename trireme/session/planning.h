@@ -6,6 +6,8 @@
 
 #include "trireme/engine/record/recording.h"
 #include "trireme/plan/layout/plan.h"
+#include "trireme/plan/partition/what_if.h"
+#include "trireme/plan/schedule/timeline.h"
 #include "trireme/plan/simulate/forecast.h"
 #include "trireme/session.h"
 #include "trireme/wire/collectives/world.h"
@@ -34,6 +36,15 @@ using PlannedCopies = std::optional<std::vector<graph::NodeId>>;
 /// Errors   those of partition::partition and train::check_buffers.
 Decision decide(const graph::Graph& graph, const MeasuredCosts& measured, const PlanOptions& wanted,
                 const TrainingOptions& training, const PlannedCopies& copies = {});
+
+/// make_front of these costs.
+Front front(const graph::Graph& graph, const MeasuredCosts& measured, const PlanOptions& wanted,
+            const TrainingOptions& training);
+
+/// explain_step of these costs. measured   null: what the profile says.
+partition::WhatIfs what_if(const graph::Graph& graph, const layout::Plan& plan,
+                           const MeasuredCosts& costs, const TrainingOptions& training,
+                           const schedule::Timeline* measured);
 
 /// A plan that was given, checked against the recorded graph. Errors of layout::check, naming its origin.
 layout::Plan checked_plan(const Plan& given, const graph::Graph& recorded);

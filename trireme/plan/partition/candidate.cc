@@ -19,7 +19,7 @@ layout::Plan make_plan(const Problem& problem, const Setting& setting,
                        const std::vector<int>& cuts) {
   layout::Plan plan;
   plan.graph_sha256 = problem.graph_sha256;
-  plan.objective = problem.options.objective == Objective::kSpeed ? "speed" : "memory";
+  plan.objective = problem.options.objective == Objective::kMemory ? "memory" : "speed";
   plan.batch = problem.options.batch;
   layout::Role role;
   role.mesh.pipeline = problem.num_positions();

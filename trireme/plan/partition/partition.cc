@@ -155,9 +155,8 @@ layout::Plan partition(const graph::Graph& recorded, const profile::Profile& pro
   return std::move(best.plan);
 }
 
-namespace {
-
-std::vector<int> candidates(const PartitionOptions& options, int num_ranks) {
+std::vector<int> possible_replicas(const PartitionOptions& options, int num_ranks) {
+  if (options.replicas != 0) return {options.replicas};
   std::vector<int> result;
   for (int replicas = 1; replicas <= num_ranks; ++replicas) {
     const bool is_possible = options.forecast.program.tolerant
@@ -172,6 +171,8 @@ std::vector<int> candidates(const PartitionOptions& options, int num_ranks) {
   }
   return result;
 }
+
+namespace {
 
 std::int64_t peak_bytes(const layout::Plan& plan) {
   return layout::largest_peak_bytes(plan.prediction->peak_bytes);
@@ -215,7 +216,7 @@ Tried try_replicas(const graph::Graph& recorded, const profile::Profile& profile
                    const topology::Topology& topology, PartitionOptions options) {
   const double max_step_ms = options.fastest_us > 0 ? limit_ms(options) : kUnlimited;
   Tried tried;
-  for (const int replicas : candidates(options, static_cast<int>(topology.ranks.size()))) {
+  for (const int replicas : possible_replicas(options, static_cast<int>(topology.ranks.size()))) {
     options.replicas = replicas;
     try {
       layout::Plan plan = partition(recorded, profile, topology, options);
@@ -231,15 +232,51 @@ Tried try_replicas(const graph::Graph& recorded, const profile::Profile& profile
   return tried;
 }
 
+/// Numbers of ranks that are tried, the most first: all, or those that are far apart.
+std::vector<int> numbers_of_ranks(int most) {
+  constexpr int kFewRanks = 8;
+  std::vector<int> numbers;
+  for (int n = most; n > 0; n = n <= kFewRanks ? n - 1 : std::max(kFewRanks, n * 3 / 4)) {
+    numbers.push_back(n);
+  }
+  return numbers;
+}
+
+/// Ranks that the plan uses x its step.
+double cost_of(const layout::Plan& plan) {
+  return layout::train_role(plan).mesh.num_ranks() * plan.prediction->step_ms;
+}
+
+/// Of the fastest plans of each number of ranks, the one that costs least.
+Tried cheapest(const graph::Graph& recorded, const profile::Profile& profile,
+               const topology::Topology& topology, PartitionOptions options) {
+  options.may_idle = false;
+  Tried tried;
+  for (const int num_ranks : numbers_of_ranks(static_cast<int>(topology.ranks.size()))) {
+    topology::Topology part = topology;
+    part.ranks.resize(num_ranks);
+    Tried best = try_replicas(recorded, profile, part, options);
+    if (best.failure && !tried.failure) tried.failure = best.failure;
+    if (!best.best || (tried.best && cost_of(*best.best) >= cost_of(*tried.best))) continue;
+    tried.best = std::move(best.best);
+  }
+  if (!tried.best) return tried;
+  tried.best->objective = "cost";
+  tried.best->topology_sha256 = topology::topology_sha256(topology);
+  return tried;
+}
+
 }  // namespace
 
 layout::Plan partition_over_replicas(const graph::Graph& recorded, const profile::Profile& profile,
                                      const topology::Topology& topology,
                                      const PartitionOptions& options) {
-  if (options.replicas != 0) return partition(recorded, profile, topology, options);
+  const bool is_cost = options.objective == Objective::kCost;
+  if (options.replicas != 0 && !is_cost) return partition(recorded, profile, topology, options);
   PartitionOptions asked = options;
   asked.objective = Objective::kSpeed;
-  Tried tried = try_replicas(recorded, profile, topology, asked);
+  Tried tried = is_cost ? cheapest(recorded, profile, topology, asked)
+                        : try_replicas(recorded, profile, topology, asked);
   if (tried.best && options.objective == Objective::kMemory) {
     asked.objective = Objective::kMemory;
     asked.fastest_us = tried.best->prediction->step_ms * 1000;

@@ -41,6 +41,7 @@ struct PartitionOptions {
   std::int64_t device_memory_bytes = 0;  ///< Of each rank; 0: what the topology says.
   double max_slowdown = 1.25;            ///< Of kMemory: against the fastest plan.
   double fastest_us = 0;                 ///< Its step, where it is known; 0: with these options.
+  double effort = 1;                     ///< Part of what a search may spend.
   simulate::ForecastOptions forecast;    ///< State per element, norm clipping.
 };
 
@@ -69,11 +70,14 @@ layout::Plan partition(const graph::Graph& recorded, const profile::Profile& pro
 ///
 /// options    as for `partition`; `replicas` 0 asks for this search, another number is taken as it
 ///            is.
-/// topology   all of its ranks are used.
+/// topology   all of its ranks are used, but where the objective is kCost: then the fastest plans of fewer are tried too.
 /// Errors     those of `partition` where no number gives a plan: of the last that failed for lack of
 ///            memory, else of the first.
 layout::Plan partition_over_replicas(const graph::Graph& recorded, const profile::Profile& profile,
                                      const topology::Topology& topology,
                                      const PartitionOptions& options);
+
+/// Numbers of replicas that `partition_over_replicas` tries on so many ranks, ascending.
+std::vector<int> possible_replicas(const PartitionOptions& options, int num_ranks);
 
 }  // namespace trireme::partition

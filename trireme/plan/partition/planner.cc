@@ -22,6 +22,12 @@ std::vector<int> fewer_stages(int most) {
   return numbers;
 }
 
+SearchEffort search_effort(double part) {
+  const SearchEffort whole;
+  return {.exhaustive = static_cast<std::int64_t>(part * static_cast<double>(whole.exhaustive)),
+          .moves = static_cast<std::int64_t>(part * static_cast<double>(whole.moves))};
+}
+
 }  // namespace
 
 Planner::Planner(const Problem& problem) : problem_(problem) {
@@ -99,7 +105,7 @@ void Planner::try_copies(const Goal& goal) {
 void Planner::try_setting(int num_stages, std::size_t setting, const Goal& goal) {
   std::unique_ptr<Search>& search = searches_[{num_stages, setting}];
   if (!search) {
-    SearchEffort effort;
+    SearchEffort effort = search_effort(problem_.options.effort);
     // Copies begin from good cuts, and there may be many groups of them.
     if (!settings_[setting]->copied_nodes.empty()) effort.moves /= 4;
     const Setting& chosen = *settings_[setting];

@@ -261,16 +261,19 @@ std::vector<Moment> moments_of(const std::vector<schedule::Action>& actions,
   return moments;
 }
 
+/// The most activations, and of what is added to them at the moment of most bytes as much as passes may take.
 RankMemory most_of(const std::vector<Moment>& moments) {
-  RankMemory memory;
-  std::int64_t most = 0;
+  Moment most;
+  std::int64_t total = 0;
   for (const Moment& moment : moments) {
-    memory.activations = std::max(memory.activations, moment.activations);
-    memory.transient = std::max(memory.transient, moment.transient);
-    most = std::max(most, moment.total());
+    most.activations = std::max(most.activations, moment.activations);
+    most.transient = std::max(most.transient, moment.transient);
+    total = std::max(total, moment.total());
   }
-  memory.messages = std::max<std::int64_t>(0, most - memory.total());
-  return memory;
+  const std::int64_t transient = std::min(most.transient, total - most.activations);
+  return {.activations = most.activations,
+          .transient = transient,
+          .messages = total - most.activations - transient};
 }
 
 /// At the moment at which these and values and gradients are most together.
