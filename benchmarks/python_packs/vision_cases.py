@@ -143,7 +143,7 @@ def ssd_loss(threads: int) -> Case:
         labels, wanted = trireme.vision.ssd_targets(padded[0], padded[1], anchors)
         is_matched = labels > 0
         distance = smooth_l1_loss(codes, wanted, reduction="none").sum(2)
-        entropy = logits.log_softmax(2).gather(2, labels.unsqueeze(2)).squeeze(2).neg()
+        entropy = trireme.nn.cross_entropy(logits, labels)
         chosen = trireme.vision.hard_negatives(entropy.detach(), is_matched, 3)
         sums = torch.stack([(distance * is_matched).sum(), (entropy * chosen).sum()])
         return with_gradients(sums / is_matched.sum().clamp_min(1))

@@ -1,11 +1,11 @@
-"""Normalisation fused with what follows it: torch.nn's modules with an addition and ReLU in the same passes.
+"""Normalisation fused with what follows it: torch.nn's modules with an addition and ReLU in the same passes; cross entropy.
 
     norm = trireme.nn.BatchNorm2d(256, relu=True)
     y = norm(x, residual)    # relu(batch_norm(x) + residual)
 
 Modules have the parameters and buffers of torch's, so state dicts move between them, and are f32 on the CPU. They pass
 torch.compile, torch.export of modules in eval mode, and trireme's recording, each call one node.
-Formula, rounding and cost: trireme/kernels/normalization.
+Formula, rounding and cost: trireme/kernels/normalization and loss.
 """
 
 import torch
@@ -14,7 +14,14 @@ from trireme import libraries
 
 libraries.load("trireme")
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm", "instance_norm"]
+__all__ = [
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "InstanceNorm",
+    "cross_entropy",
+    "instance_norm",
+]
 
 
 class _BatchNorm(torch.nn.modules.batchnorm._BatchNorm):
@@ -119,6 +126,15 @@ class InstanceNorm(torch.nn.Module):
 Tensors = tuple[torch.Tensor, ...]
 
 
+def cross_entropy(logits: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
+    """-log softmax(logits)[class] of every row; its backward computes only rows whose gradient is not 0.
+
+    logits   f32 [..., K]; classes i64 [...].
+    Returns  f32 [...]: multiply rows that do not count with 0.
+    """
+    return torch.ops.trireme.cross_entropy(logits, classes)
+
+
 def _laid_out(input: torch.Tensor) -> tuple[torch.Tensor, bool]:  # noqa: A002
     """What is made like an input in one of the kernel's layouts, and whether channels are last in it."""
     if input.dim() == 2 or input.is_contiguous():
@@ -200,3 +216,19 @@ def _(
     mask: torch.Tensor,
 ) -> Tensors:
     return torch.empty_like(x), torch.empty_like(weight), torch.empty_like(weight)
+
+
+@torch.library.register_fake("trireme::_cross_entropy")
+def _(logits: torch.Tensor, classes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    losses = logits.new_empty(classes.shape)
+    return losses, torch.empty_like(losses)
+
+
+@torch.library.register_fake("trireme::_cross_entropy_backward")
+def _(
+    gradient: torch.Tensor,
+    logits: torch.Tensor,
+    classes: torch.Tensor,
+    log_sums: torch.Tensor,
+) -> torch.Tensor:
+    return logits.new_empty(logits.shape)

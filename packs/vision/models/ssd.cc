@@ -9,6 +9,7 @@
 
 #include "packs/vision/operators/detection.h"
 #include "packs/vision/operators/ssd_targets.h"
+#include "trireme/engine/operators/cross_entropy.h"
 #include "trireme/error.h"
 
 namespace trireme::vision {
@@ -113,8 +114,7 @@ SsdLosses ssd_losses(const SsdOutput& output, const torch::Tensor& default_boxes
   const auto share_B = matched_B.clamp_min(1).reciprocal();
   const auto distance_BA =
       torch::smooth_l1_loss(output.codes_BA4, codes_BA4, at::Reduction::None).sum(2);
-  const auto entropy_BA =
-      output.logits_BAK.log_softmax(2).gather(2, classes_BA.unsqueeze(2)).squeeze(2).neg();
+  const auto entropy_BA = operators::cross_entropy(output.logits_BAK, classes_BA);
   const auto is_chosen_BA =
       hard_negatives(entropy_BA.detach(), is_matched_BA, options.negatives_ratio);
   return {.boxes = ((distance_BA * is_matched_BA).sum(1) * share_B).mean(),
