@@ -31,6 +31,7 @@ class Layout:
     replicas: int = 1
     sharded: str = ""
     runs: list[dict[str, Any]] = field(default_factory=list)
+    expected: list[float] = field(default_factory=list)  # peak bytes by rank
 
     def ranks(self) -> int:
         return RANKS if self.replicas == 1 else self.replicas
@@ -99,8 +100,9 @@ class Bench:
             *("--recompute", layout.recompute, "--out", file, *cuts),
             *layout.sharded.split(),
         )
-        stages = json.loads(Path(file).read_text())["stages"]
-        self.cuts[layout.stages] = ",".join(str(stage["begin"]) for stage in stages[1:])
+        plan = json.loads(Path(file).read_text())
+        self.cuts[layout.stages] = ",".join(str(stage["begin"]) for stage in plan["stages"][1:])
+        layout.expected = plan["prediction"]["expected_peak_bytes"]
         return file
 
     def train(self, layout: Layout, plan: str, steps: int) -> bytes:
@@ -115,14 +117,17 @@ class Bench:
 
 def row(layout: Layout) -> str:
     first = layout.runs[0]
-    predicted = [sum(rank.values()) for rank in first["predicted_peak_bytes"]]
+    most = [sum(rank.values()) for rank in first["predicted_peak_bytes"]]
+    expected = layout.expected
     activations = max(rank.get("activations", 0) for rank in first["predicted_peak_bytes"])
     measured = first["peak_bytes"]
-    off = max((p / m - 1 for p, m in zip(predicted, measured, strict=True)), key=abs)
+    off = [e / m - 1 for e, m in zip(expected, measured, strict=True)]
+    fullest = off[measured.index(max(measured))]
     steps = statistics.median(run["median_step_ms"] for run in layout.runs)
     return (
         f"{layout.name():60} {first['predicted_step_ms']:9.1f} {steps:9.1f} {activations / MIB:9.1f} "
-        f"{max(predicted) / MIB:9.1f} {max(measured) / MIB:9.1f} {100 * off:+7.1f} %"
+        f"{max(most) / MIB:9.1f} {max(expected) / MIB:9.1f} {max(measured) / MIB:9.1f} {100 * fullest:+7.1f} % "
+        f"{100 * max(off, key=abs):+7.1f} %"
     )
 
 
@@ -148,13 +153,14 @@ def main() -> None:
         if len(found) != 1:
             sys.exit(f"layouts of {replicas} replicas ended with {len(found)} different weights")
     print(
-        f"{'':60} {'step ms':>9} {'measured':>9} {'activ.':>9} {'peak MiB':>9} {'measured':>9} {'furthest':>9}"
+        f"{'':60} {'step ms':>9} {'measured':>9} {'activ.':>9} {'at most':>9} {'expected':>9} {'measured':>9} "
+        f"{'fullest':>9} {'furthest':>9}"
     )
     for layout in layouts:
         print(row(layout))
     print(
-        "layouts of as many replicas ended with the same bytes of weights; `furthest`: the rank whose peak was "
-        "predicted worst"
+        "layouts of as many replicas ended with the same bytes of weights; peaks in MiB; `fullest`, `furthest`: how far "
+        "the expected peak is off for the rank that held most, and for the one where it is worst"
     )
 
 

@@ -259,8 +259,10 @@ using PeakBytes = std::vector<std::map<std::string, std::int64_t>>;
 struct Prediction {
   double step_ms = 0;
   double lower_bound_ms = 0;
-  PeakBytes peak_bytes;
+  PeakBytes peak_bytes;             ///< What no order of events exceeds.
   std::vector<std::string> limits;  ///< Per stage, what limits it.
+  /// By rank, with messages as in the step that was played: what to compare with a measured peak.
+  std::vector<std::int64_t> expected_peak_bytes = {};
   bool operator==(const Prediction&) const = default;
 };
 

@@ -83,8 +83,7 @@ at::Tensor run_cross_entropy(const at::Tensor& logits, const at::Tensor& classes
 TORCH_LIBRARY_FRAGMENT(trireme, library) {
   library.def("cross_entropy(Tensor logits, Tensor classes) -> Tensor");
   library.impl("cross_entropy", run_cross_entropy);
-  library.def(
-      "_cross_entropy(Tensor logits, Tensor classes) -> (Tensor losses, Tensor log_sums)");
+  library.def("_cross_entropy(Tensor logits, Tensor classes) -> (Tensor losses, Tensor log_sums)");
   library.impl("_cross_entropy", kernel_below_autograd(losses_kernel));
   library.def(
       "_cross_entropy_backward(Tensor gradient, Tensor logits, Tensor classes, Tensor log_sums) "

@@ -21,8 +21,7 @@ namespace {
 constexpr std::int64_t kPieceElements = std::int64_t{1} << 15;
 
 const internal::CrossEntropyLoops& cross_entropy_loops() {
-  return of_isa(portable::kCrossEntropyLoops, avx2::kCrossEntropyLoops,
-                avx512::kCrossEntropyLoops);
+  return of_isa(portable::kCrossEntropyLoops, avx2::kCrossEntropyLoops, avx512::kCrossEntropyLoops);
 }
 
 /// Calls `work` with every row.

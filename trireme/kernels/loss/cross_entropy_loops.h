@@ -14,14 +14,14 @@ namespace {
 constexpr std::int64_t kRunOfTerms = 1024;  // terms whose sum is kept in f32
 
 /// The first `count` of 16, the others the first of all: they change no maximum.
-TRIREME_LANES Lanes load_or_first(const float* x, std::int64_t count, const Lanes& first) {
+Lanes load_or_first(const float* x, std::int64_t count, const Lanes& first) {
   if (count >= kLanes) return load(x);
   const std::uint32_t rest = (1U << count) - 1;
   return keep(rest, load_first(x, count)) + keep(~rest, first);
 }
 
 /// Of elements that are no NaN.
-TRIREME_LANES float largest(const float* x, std::int64_t n) {
+float largest(const float* x, std::int64_t n) {
   const Lanes first = all(x[0]);
   Lanes most = first;
   for (std::int64_t i = 0; i < n; i += kLanes) {

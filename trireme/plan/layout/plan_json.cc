@@ -103,10 +103,14 @@ TieOwner tie_owner_from_json(const JsonField& field) {
 }
 
 Json to_json(const Prediction& prediction) {
-  return {{"step_ms", real_to_json(prediction.step_ms)},
-          {"lower_bound_ms", real_to_json(prediction.lower_bound_ms)},
-          {"peak_bytes", prediction.peak_bytes},
-          {"limits", prediction.limits}};
+  Json json = {{"step_ms", real_to_json(prediction.step_ms)},
+               {"lower_bound_ms", real_to_json(prediction.lower_bound_ms)},
+               {"peak_bytes", prediction.peak_bytes},
+               {"limits", prediction.limits}};
+  if (!prediction.expected_peak_bytes.empty()) {
+    json["expected_peak_bytes"] = prediction.expected_peak_bytes;
+  }
+  return json;
 }
 
 Prediction prediction_from_json(const JsonField& field) {
@@ -115,6 +119,10 @@ Prediction prediction_from_json(const JsonField& field) {
   prediction.step_ms = object.required("step_ms").real();
   prediction.lower_bound_ms = object.required("lower_bound_ms").real();
   prediction.peak_bytes = object.required("peak_bytes").list(numbers_from_json);
+  if (const auto expected = object.optional("expected_peak_bytes")) {
+    prediction.expected_peak_bytes =
+        expected->list([](const JsonField& bytes) { return bytes.integer(0); });
+  }
   prediction.limits = object.required("limits").list(read_text);
   object.finish();
   return prediction;

@@ -30,6 +30,13 @@ std::string gap(double us, double bound_us) {
   return percent(bound_us > 0 ? us / bound_us - 1 : 0);
 }
 
+/// What the fullest rank is expected to hold; nothing where that is not known.
+std::string expected_text(const layout::Plan& plan) {
+  if (!plan.prediction || plan.prediction->expected_peak_bytes.empty()) return "";
+  const auto& expected = plan.prediction->expected_peak_bytes;
+  return ", " + bytes_text(*std::max_element(expected.begin(), expected.end())) + " expected";
+}
+
 std::string summary(const layout::Plan& plan, const simulate::Forecast& forecast) {
   const double step_us = forecast.simulation.step_us;
   const layout::Mesh& mesh = layout::train_role(plan).mesh;
@@ -39,7 +46,7 @@ std::string summary(const layout::Plan& plan, const simulate::Forecast& forecast
          " ms with these stages (step " + gap(step_us, forecast.plan_bound_us) + " above), " +
          milliseconds(forecast.any_bound_us) + " ms with any (" +
          gap(step_us, forecast.any_bound_us) + ")\n  peak " + bytes_text(forecast.peak_bytes()) +
-         " on the fullest rank\n";
+         " at most on the fullest rank" + expected_text(plan) + "\n";
 }
 
 /// The stages of a kind behind what is said of them; nothing where there are none.

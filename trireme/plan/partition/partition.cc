@@ -123,6 +123,18 @@ Problem make_problem(const graph::Graph& recorded, const profile::Profile& profi
   return problem;
 }
 
+std::vector<std::int64_t> expected_peaks(const Problem& problem, const Candidate& candidate) {
+  const graph::Graph planned = layout::planned_graph(problem.recorded, candidate.plan);
+  const layout::ParameterMap map = layout::make_parameter_map(planned, candidate.plan);
+  std::vector<std::int64_t> peaks;
+  for (const simulate::RankMemory& rank :
+       simulate::expected_memory({planned, candidate.plan, map, problem.profile, problem.topology},
+                                 candidate.forecast, problem.options.forecast.memory)) {
+    peaks.push_back(rank.total());
+  }
+  return peaks;
+}
+
 Prediction predict(const Problem& problem, const Candidate& candidate) {
   const simulate::Forecast& forecast = candidate.forecast;
   Prediction prediction;
@@ -131,6 +143,7 @@ Prediction predict(const Problem& problem, const Candidate& candidate) {
   for (const simulate::RankMemory& rank : forecast.memory) {
     prediction.peak_bytes.push_back(rank.by_kind());
   }
+  prediction.expected_peak_bytes = expected_peaks(problem, candidate);
   prediction.limits = stage_limits(problem, candidate);
   return prediction;
 }

@@ -7,6 +7,7 @@
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/schedule/schedules.h"
+#include "trireme/plan/simulate/expected_messages.h"
 #include "trireme/plan/simulate/stage_tensors.h"
 
 namespace trireme::simulate {
@@ -142,6 +143,14 @@ Forecast forecast(const PriceInputs& inputs, const ForecastOptions& options) {
       any_plan_bound_us(longest_path_us(planned, profile), result.work_us,
                         layout::num_microbatches_of_replica(plan), num_processors(role, topology));
   return result;
+}
+
+std::vector<RankMemory> expected_memory(const PriceInputs& inputs, const Forecast& forecast,
+                                        const MemoryOptions& options) {
+  const auto messages = expected_messages(forecast.program, forecast.simulation, inputs);
+  return rank_memory(inputs.planned, inputs.plan, inputs.map,
+                     stage_tensors(inputs.planned, inputs.plan, inputs.profile), options,
+                     &messages);
 }
 
 }  // namespace trireme::simulate

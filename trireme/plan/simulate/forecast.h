@@ -48,7 +48,7 @@ struct ForecastOptions {
 /// All that is predicted about a step of a plan.
 struct Forecast {
   std::vector<StageCost> stages;   ///< While ranks hold what the schedule makes them hold.
-  std::vector<RankMemory> memory;  ///< By world rank.
+  std::vector<RankMemory> memory;  ///< By world rank: what no order of events exceeds.
   schedule::StepProgram program;
   Simulation simulation;
   double work_us = 0;        ///< Forward and backward of one microbatch of the uncut graph.
@@ -62,5 +62,12 @@ struct Forecast {
 ///           check against the recorded graph; a topology that does, with a place for each rank.
 /// Errors    kInvalidArgument where these do not fit each other.
 Forecast forecast(const PriceInputs& inputs, const ForecastOptions& options = {});
+
+/// `Forecast::memory` where messages come and go as in the step that `forecast` played, and not as late as can be: what
+/// is to be compared with a measured peak.
+///
+/// inputs, options   that `forecast` was made of.
+std::vector<RankMemory> expected_memory(const PriceInputs& inputs, const Forecast& forecast,
+                                        const MemoryOptions& options);
 
 }  // namespace trireme::simulate

@@ -310,10 +310,12 @@ RankMemory run_memory(const std::vector<schedule::Action>& actions, const StageT
 std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::Plan& plan,
                                     const layout::ParameterMap& map,
                                     const std::vector<StageTensors>& tensors,
-                                    const MemoryOptions& options) {
+                                    const MemoryOptions& options,
+                                    const std::vector<std::vector<HeldMessages>>* expected) {
   const layout::Role& role = layout::train_role(plan);
   const schedule::Schedule schedule = schedule::schedule_of(plan);
-  const std::vector<std::vector<HeldMessages>> messages = held_messages(planned, plan);
+  const std::vector<std::vector<HeldMessages>> most =
+      expected == nullptr ? held_messages(planned, plan) : decltype(held_messages(planned, plan))();
   const std::vector<std::int64_t> ties = tie_bytes(plan, map);
   const std::vector<std::int64_t> fixed = fixed_bytes(planned, plan);
   const std::int64_t batch =
@@ -330,13 +332,16 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
   for (int r = 0; r < role.mesh.data; ++r) state.push_back(optimizer_bytes(plan, map, r, options));
   for (int p = 0; p < role.mesh.pipeline; ++p) {
     const std::vector<schedule::Action>& actions = schedule.ranks[p];
-    const std::vector<Moment> moments = moments_of(actions, tensors_of, messages[p], offloads);
     for (int r = 0; r < role.mesh.data; ++r) {
+      const int world_rank = role.placement[p * role.mesh.data + r];
+      const std::vector<HeldMessages>& messages =
+          expected == nullptr ? most[p] : (*expected)[world_rank];
+      const std::vector<Moment> moments = moments_of(actions, tensors_of, messages, offloads);
       const RankMemory run =
           plan.sharded_parameters
               ? most_of(moments, held_state(actions, plan, map, r, options.gradient_dtype))
               : most_of(moments);
-      RankMemory& rank = ranks[role.placement[p * role.mesh.data + r]];
+      RankMemory& rank = ranks[world_rank];
       rank = positions[p];
       rank.parameters += run.parameters;
       rank.gradients += run.gradients;

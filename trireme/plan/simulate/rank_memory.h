@@ -105,10 +105,11 @@ RankMemory run_memory(const std::vector<schedule::Action>& actions, const StageT
 ///
 /// planned, plan, map   as for schedule::make_step_program.
 /// tensors              what `stage_tensors` gave.
+/// messages             by world rank, by action: expected_messages.h. Null: the most that can be (held_messages.h).
 /// Errors               those of schedule::make_schedule.
-std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::Plan& plan,
-                                    const layout::ParameterMap& map,
-                                    const std::vector<StageTensors>& tensors,
-                                    const MemoryOptions& options);
+std::vector<RankMemory> rank_memory(
+    const graph::Graph& planned, const layout::Plan& plan, const layout::ParameterMap& map,
+    const std::vector<StageTensors>& tensors, const MemoryOptions& options,
+    const std::vector<std::vector<HeldMessages>>* messages = nullptr);
 
 }  // namespace trireme::simulate

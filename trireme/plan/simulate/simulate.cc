@@ -26,12 +26,6 @@ using schedule::OperationKind;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-/// Messages of a channel, in order.
-struct ChannelState {
-  std::vector<double> arrivals;
-  std::size_t num_taken = 0;
-};
-
 /// Collectives of a group, in order.
 struct GroupState {
   struct Collective {
@@ -67,9 +61,9 @@ class Player {
         prices_(prices),
         shared_(topology::shared_cores(topology)),
         ranks_(program.ranks.size()),
-        channels_(program.channels.size()),
         groups_(program.groups.size()) {
     result_.busy_us.resize(ranks_.size());
+    result_.channels.resize(program.channels.size());
     for (std::size_t r = 0; r < ranks_.size(); ++r) begin_operation(static_cast<int>(r));
   }
 
@@ -94,6 +88,9 @@ class Player {
     return has_operation(rank) && ranks_[rank].phase == Phase::kWork && ranks_[rank].work_us > 0;
   }
   int num_ranks() const { return static_cast<int>(ranks_.size()); }
+
+  /// Of the rank's operation.
+  ChannelTimes& channel(int rank) { return result_.channels[operation(rank).channel]; }
 
   bool is_done() const {
     for (int rank = 0; rank < num_ranks(); ++rank) {
@@ -160,8 +157,7 @@ class Player {
       return true;
     }
     if (ready_us(rank) > now_) return false;
-    if (operation(rank).kind == OperationKind::kRecv)
-      ++channels_[operation(rank).channel].num_taken;
+    if (operation(rank).kind == OperationKind::kRecv) channel(rank).taken_us.push_back(now_);
     if (now_ > state.begin_us) {
       result_.events.push_back(
           {rank, static_cast<int>(state.next), state.begin_us, state.worked_us, now_});
@@ -176,8 +172,8 @@ class Player {
     const Operation& operation = this->operation(rank);
     if (schedule::row_of(operation.kind).wait != schedule::Wait::kRoom) return true;
     const int limit = program_.channels[operation.channel].limit;
-    const ChannelState& channel = channels_[operation.channel];
-    const std::size_t num_held = channel.arrivals.size() - channel.num_taken;
+    const ChannelTimes& channel = result_.channels[operation.channel];
+    const std::size_t num_held = channel.arrived_us.size() - channel.taken_us.size();
     const std::int64_t room = std::int64_t{limit} + schedule::kReceivedAhead;
     return limit == 0 || std::cmp_less(num_held, room);
   }
@@ -198,9 +194,10 @@ class Player {
     }
     switch (schedule::row_of(operation.kind).wait) {
       case schedule::Wait::kRoom: {
-        std::vector<double>& arrivals = channels_[operation.channel].arrivals;
-        const double begin = arrivals.empty() ? now_ : std::max(now_, arrivals.back());
-        arrivals.push_back(begin + delay);
+        auto& [posted, arrived, taken] = channel(rank);
+        const double begin = arrived.empty() ? now_ : std::max(now_, arrived.back());
+        posted.push_back(now_);
+        arrived.push_back(begin + delay);
         return;
       }
       case schedule::Wait::kSum:
@@ -242,9 +239,9 @@ class Player {
   double ready_us(int rank) const {
     const RankState& state = ranks_[rank];
     if (operation(rank).kind == OperationKind::kRecv) {
-      const ChannelState& channel = channels_[operation(rank).channel];
-      if (channel.num_taken == channel.arrivals.size()) return kNever;
-      return channel.arrivals[channel.num_taken];
+      const ChannelTimes& channel = result_.channels[operation(rank).channel];
+      const std::size_t next = channel.taken_us.size();
+      return next == channel.arrived_us.size() ? kNever : channel.arrived_us[next];
     }
     if (state.collective < 0) return now_;
     return groups_[state.group].collectives[state.collective].done_us;
@@ -302,7 +299,6 @@ class Player {
   const Prices& prices_;
   std::vector<topology::SharedCores> shared_;
   std::vector<RankState> ranks_;
-  std::vector<ChannelState> channels_;
   std::vector<GroupState> groups_;
   double now_ = 0;
   Simulation result_;

@@ -18,11 +18,17 @@ struct SimulatedEvent {
   bool operator==(const SimulatedEvent&) const = default;
 };
 
+/// When the messages of a channel were posted, had come, and were taken; in order.
+struct ChannelTimes {
+  std::vector<double> posted_us, arrived_us, taken_us;
+};
+
 /// A step that was played through.
 struct Simulation {
   double step_us = 0;
   std::vector<double> busy_us;         ///< By rank: time in which it had work.
   std::vector<SimulatedEvent> events;  ///< In order of their ends; those of no duration left out.
+  std::vector<ChannelTimes> channels;  ///< By channel of the program.
 };
 
 /// Plays a step: each rank runs its operations in order.
