@@ -180,6 +180,57 @@ TEST(Simulate, AReduceStartsInsideTheBackwardThatCompletesIt) {
   EXPECT_EQ(step_us(5), 12);  // 7 + 5; started after the backward, it would be there at 18
 }
 
+/// Ranks in a ring that hand a message on, each with work of its own before it; three share two cores.
+TEST(Simulate, SharedCoresAndWaitsTogether) {
+  schedule::StepProgram program;
+  program.channels = {{schedule::ChannelKind::kValue, 0, 1, 0, 1},
+                      {schedule::ChannelKind::kValue, 1, 2, 1, 2}};
+  const Operation work{.kind = OperationKind::kUpdate};
+  const auto message = [](OperationKind kind, int channel) {
+    return Operation{.kind = kind, .channel = channel, .item = 0, .microbatch = 0};
+  };
+  program.ranks = {{work, message(OperationKind::kSend, 0)},
+                   {message(OperationKind::kRecv, 0), work, message(OperationKind::kSend, 1)},
+                   {work, message(OperationKind::kRecv, 1), work}};
+  const Prices prices = {{{4, 0}, {0, 2}}, {{0, 0}, {6, 0}, {0, 2}}, {{9, 0}, {0, 0}, {1, 0}}};
+  const Simulation result = simulate(program, prices, make_topology(3, 2));
+  // 4: sent; 6: rank 1 begins beside rank 2, which ends at 9; 12: sent; 14: rank 2 goes on.
+  EXPECT_EQ(result.step_us, 15);
+  EXPECT_EQ(result.busy_us, (std::vector<double>{4, 6, 10}));
+  EXPECT_EQ(result.channels[1].arrived_us, std::vector<double>{14});
+}
+
+/// Eight pipelines of 64 ranks, 60 microbatches.
+TEST(Simulate, AStepOfManyRanksCostsItsOperations) {
+  constexpr int kStages = 64, kPipelines = 8, kMicrobatches = 60;
+  schedule::StepProgram program;
+  Prices prices(static_cast<std::size_t>(kStages) * kPipelines);
+  program.ranks.resize(prices.size());
+  for (int d = 0; d < kPipelines; ++d) {
+    for (int s = 0; s < kStages; ++s) {
+      const int rank = d * kStages + s, in = static_cast<int>(program.channels.size()) - 1;
+      if (s + 1 < kStages) {
+        program.channels.push_back({schedule::ChannelKind::kValue, s, s + 1, rank, rank + 1});
+      }
+      for (int m = 0; m < kMicrobatches; ++m) {
+        const auto add = [&](const Operation& operation, const Price& price) {
+          program.ranks[rank].push_back(operation);
+          prices[rank].push_back(price);
+        };
+        if (s > 0)
+          add({.kind = OperationKind::kRecv, .channel = in, .item = 0, .microbatch = m}, {});
+        add({.kind = OperationKind::kUpdate}, {2, 0});
+        if (s + 1 < kStages) {
+          add({.kind = OperationKind::kSend, .channel = in + 1, .item = 0, .microbatch = m},
+              {0, 1});
+        }
+      }
+    }
+  }
+  const Simulation result = simulate(program, prices, make_topology(kStages * kPipelines));
+  EXPECT_EQ(result.step_us, (kStages - 1) * 3 + kMicrobatches * 2);
+}
+
 TEST(Simulate, WaitsForEverAreNamed) {
   schedule::StepProgram program;
   program.channels = {{schedule::ChannelKind::kValue, 0, 1, 0, 1}};

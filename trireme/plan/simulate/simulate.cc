@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <map>
+#include <queue>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -12,7 +15,8 @@
 #include "trireme/plan/schedule/message_limits.h"
 
 // Time goes from event to event: the next moment at which a rank's work is done or something that a
-// rank waits for is there. Two ranks on one core, works 2 and 3, no waits:
+// rank waits for is there. What comes next is on top of a heap, and only ranks that it concerns are
+// looked at, so that a step costs its operations. Two ranks on one core, works 2 and 3, no waits:
 //
 //     time 0      both at work, half speed each
 //     time 4      rank 0 is done; rank 1 has 1 left, full speed
@@ -34,6 +38,24 @@ struct GroupState {
   };
   std::vector<Collective> collectives;
   std::map<int, int> num_joined;  ///< By rank.
+};
+
+/// Cores, and the ranks that share them.
+struct Processor {
+  std::vector<int> ranks;
+  double num_cores = 0;
+  double since_us = 0;  ///< Work of its ranks is accounted for until then.
+  double rate = 0;      ///< Of each rank that is at work, from then on.
+  int version = 0;      ///< Of its moment in the heap.
+};
+
+/// When something may go on: a rank's wait, or the work of a processor's ranks.
+struct NextMoment {
+  double us = 0;
+  int rank = -1;
+  int processor = -1;
+  int version = 0;
+  bool operator>(const NextMoment& other) const { return us > other.us; }
 };
 
 enum class Phase { kWork, kWait };
@@ -59,24 +81,34 @@ class Player {
          const topology::Topology& topology)
       : program_(program),
         prices_(prices),
-        shared_(topology::shared_cores(topology)),
         ranks_(program.ranks.size()),
+        processor_of_(program.ranks.size()),
         groups_(program.groups.size()) {
     result_.busy_us.resize(ranks_.size());
     result_.channels.resize(program.channels.size());
-    for (std::size_t r = 0; r < ranks_.size(); ++r) begin_operation(static_cast<int>(r));
+    add_processors(topology::shared_cores(topology));
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      begin_operation(static_cast<int>(r));
+      if (!program.ranks[r].empty()) ready_.insert(static_cast<int>(r));
+    }
+    num_left_ = ready_.size();
   }
 
   Simulation play() {
     settle();
-    while (!is_done()) {
-      const std::vector<double> rates = work_rates();
-      const double next = next_moment(rates);
-      if (next == kNever) fail_waiting();
-      work(rates, next);
+    while (num_left_ > 0) {
+      if (moments_.empty()) fail_waiting();
+      now_ = moments_.top().us;
+      while (!moments_.empty() && moments_.top().us <= now_) {
+        const NextMoment moment = moments_.top();
+        moments_.pop();
+        if (moment.rank >= 0) ready_.insert(moment.rank);
+        if (moment.processor >= 0) end_work(moment);
+      }
       settle();
     }
     result_.step_us = now_;
+    sort_events();
     return std::move(result_);
   }
 
@@ -92,11 +124,26 @@ class Player {
   /// Of the rank's operation.
   ChannelTimes& channel(int rank) { return result_.channels[operation(rank).channel]; }
 
-  bool is_done() const {
-    for (int rank = 0; rank < num_ranks(); ++rank) {
-      if (has_operation(rank)) return false;
+  /// Ranks that never wait for each other's work are processors of their own.
+  void add_processors(const std::vector<topology::SharedCores>& all) {
+    for (const topology::SharedCores& shared : all) {
+      std::vector<int> ranks;
+      for (const int rank : shared.ranks) {
+        if (rank < num_ranks()) ranks.push_back(rank);
+      }
+      if (std::cmp_less(ranks.size(), shared.num_cores + 1)) {
+        for (const int rank : ranks) add_processor({{rank}, 1});
+      } else {
+        add_processor({std::move(ranks), static_cast<double>(shared.num_cores)});
+      }
     }
-    return true;
+  }
+
+  void add_processor(Processor processor) {
+    for (const int rank : processor.ranks) {
+      processor_of_[rank] = static_cast<int>(processors_.size());
+    }
+    processors_.push_back(std::move(processor));
   }
 
   void begin_operation(int rank) {
@@ -131,14 +178,23 @@ class Player {
     return true;
   }
 
-  /// Lets every rank go on as far as it can at this moment.
+  /// Lets ranks go on as far as they can at this moment.
   void settle() {
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (int rank = 0; rank < num_ranks(); ++rank) {
-        while (has_operation(rank) && advance(rank)) moved = true;
+    while (!ready_.empty()) {
+      const int rank = *ready_.begin();
+      ready_.erase(ready_.begin());
+      if (!has_operation(rank)) continue;
+      account(processors_[processor_of_[rank]]);
+      changed_.insert(processor_of_[rank]);
+      while (has_operation(rank) && advance(rank)) continue;
+      if (!has_operation(rank)) {
+        --num_left_;
+      } else if (ranks_[rank].phase == Phase::kWait && ready_us(rank) < kNever) {
+        moments_.push({.us = ready_us(rank), .rank = rank});
       }
     }
+    for (const int processor : changed_) begin_work(processor);
+    changed_.clear();
   }
 
   /// One phase of the rank's operation, if it can end now.
@@ -157,7 +213,10 @@ class Player {
       return true;
     }
     if (ready_us(rank) > now_) return false;
-    if (operation(rank).kind == OperationKind::kRecv) channel(rank).taken_us.push_back(now_);
+    if (operation(rank).kind == OperationKind::kRecv) {
+      channel(rank).taken_us.push_back(now_);
+      ready_.insert(program_.channels[operation(rank).channel].from_rank);  // It may have room now.
+    }
     if (now_ > state.begin_us) {
       result_.events.push_back(
           {rank, static_cast<int>(state.next), state.begin_us, state.worked_us, now_});
@@ -198,6 +257,7 @@ class Player {
         const double begin = arrived.empty() ? now_ : std::max(now_, arrived.back());
         posted.push_back(now_);
         arrived.push_back(begin + delay);
+        ready_.insert(program_.channels[operation.channel].to_rank);
         return;
       }
       case schedule::Wait::kSum:
@@ -231,6 +291,7 @@ class Player {
     if (++collective.num_present == static_cast<int>(program_.groups[group].ranks.size())) {
       const double before = index == 0 ? now_ : state.collectives[index - 1].done_us;
       collective.done_us = std::max(now_, before) + delay;
+      for (const int other : program_.groups[group].ranks) ready_.insert(other);
     }
     return index;
   }
@@ -247,42 +308,51 @@ class Player {
     return groups_[state.group].collectives[state.collective].done_us;
   }
 
-  /// Speed of each rank that is at work, else 0.
-  std::vector<double> work_rates() const {
-    std::vector<double> rates(ranks_.size());
-    for (const topology::SharedCores& shared : shared_) {
-      const auto num_busy = std::count_if(shared.ranks.begin(), shared.ranks.end(), [&](int rank) {
-        return rank < num_ranks() && is_at_work(rank);
-      });
-      for (const int rank : shared.ranks) {
-        if (rank >= num_ranks() || !is_at_work(rank)) continue;
-        rates[rank] = std::min(1.0, shared.num_cores / static_cast<double>(num_busy));
-      }
-    }
-    return rates;
-  }
-
-  double next_moment(const std::vector<double>& rates) const {
-    double next = kNever;
-    for (int rank = 0; rank < num_ranks(); ++rank) {
-      if (rates[rank] > 0) next = std::min(next, now_ + ranks_[rank].work_us / rates[rank]);
-      if (has_operation(rank) && ranks_[rank].phase == Phase::kWait) {
-        next = std::min(next, ready_us(rank));
-      }
-    }
-    return next;
-  }
-
-  void work(const std::vector<double>& rates, double next) {
-    for (int rank = 0; rank < num_ranks(); ++rank) {
-      if (rates[rank] == 0) continue;
+  /// What the processor's ranks have done until now.
+  void account(Processor& processor) {
+    for (const int rank : processor.ranks) {
+      if (!is_at_work(rank)) continue;
       RankState& state = ranks_[rank];
-      // By the same expression as in next_moment, so that rounding leaves no work behind.
-      const bool is_done = now_ + state.work_us / rates[rank] <= next;
-      state.work_us = is_done ? 0 : state.work_us - (next - now_) * rates[rank];
-      result_.busy_us[rank] += next - now_;
+      // By the same expression as in begin_work, so that rounding leaves no work behind.
+      const bool is_done = processor.since_us + state.work_us / processor.rate <= now_;
+      state.work_us = is_done ? 0 : state.work_us - (now_ - processor.since_us) * processor.rate;
+      result_.busy_us[rank] += now_ - processor.since_us;
     }
-    now_ = next;
+    processor.since_us = now_;
+  }
+
+  /// The next moment at which work of one of its ranks is done.
+  void begin_work(int index) {
+    Processor& processor = processors_[index];
+    ++processor.version;
+    const auto num_busy = std::count_if(processor.ranks.begin(), processor.ranks.end(),
+                                        [this](int rank) { return is_at_work(rank); });
+    if (num_busy == 0) return;
+    processor.since_us = now_;
+    processor.rate = std::min(1.0, processor.num_cores / static_cast<double>(num_busy));
+    double next = kNever;
+    for (const int rank : processor.ranks) {
+      if (is_at_work(rank)) next = std::min(next, now_ + ranks_[rank].work_us / processor.rate);
+    }
+    moments_.push({.us = next, .processor = index, .version = processor.version});
+  }
+
+  void end_work(const NextMoment& moment) {
+    Processor& processor = processors_[moment.processor];
+    if (moment.version != processor.version) return;  // Others have come or gone since.
+    account(processor);
+    changed_.insert(moment.processor);
+    for (const int rank : processor.ranks) {
+      if (has_operation(rank) && !is_at_work(rank)) ready_.insert(rank);
+    }
+  }
+
+  void sort_events() {
+    std::sort(result_.events.begin(), result_.events.end(),
+              [](const SimulatedEvent& a, const SimulatedEvent& b) {
+                return std::tie(a.end_us, a.rank, a.operation) <
+                       std::tie(b.end_us, b.rank, b.operation);
+              });
   }
 
   [[noreturn]] void fail_waiting() const {
@@ -297,9 +367,14 @@ class Player {
 
   const schedule::StepProgram& program_;
   const Prices& prices_;
-  std::vector<topology::SharedCores> shared_;
   std::vector<RankState> ranks_;
+  std::vector<Processor> processors_;
+  std::vector<int> processor_of_;  ///< By rank.
   std::vector<GroupState> groups_;
+  std::set<int> ready_;    ///< Ranks that may go on at this moment.
+  std::set<int> changed_;  ///< Processors whose ranks at work may be others now.
+  std::priority_queue<NextMoment, std::vector<NextMoment>, std::greater<>> moments_;
+  std::size_t num_left_ = 0;  ///< Ranks that are not done.
   double now_ = 0;
   Simulation result_;
 };

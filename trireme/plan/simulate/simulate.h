@@ -44,7 +44,7 @@ struct Simulation {
 ///
 /// program, prices   of the same step; ranks are those of `topology`.
 /// Errors            kInvalidArgument where ranks wait for ever, naming the operations.
-/// Cost              number of operations x ranks.
+/// Cost              operations x the logarithm of the ranks; where ranks share cores, x those that do.
 Simulation simulate(const schedule::StepProgram& program, const Prices& prices,
                     const topology::Topology& topology);
 
