@@ -120,7 +120,7 @@ def explain(
     timeline   a file that a run or Session.save_timeline wrote: actions take what they took there.
     """
     training = to_options("even", plan.batch, None, options).training
-    return _core.explain_step(plan, graph, *costs, training, Path(timeline) if timeline else Path())
+    return _core.explain_step(plan, graph, *costs, training, str(timeline))
 
 
 def simulate(
