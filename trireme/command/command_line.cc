@@ -94,6 +94,8 @@ Verbs add_verbs(CLI::App& app, command::Context& context) {
   add("simulate", "Play a step of a plan through: time, memory, timeline", command::add_simulate);
   add("explain", "Say what would make the steps of a plan, or of a run, faster",
       command::add_explain);
+  add("plan", "Search layouts of a published model on published hosts", command::add_plan);
+  add("validate", "Compare predicted steps with published training runs", command::add_validate);
   add("train", "Train, each stage of each replica in a process of its own", command::add_train);
   add("follow", "Evaluate the checkpoints of a run while it trains, on ranks of its own",
       command::add_follow);

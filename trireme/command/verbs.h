@@ -63,6 +63,8 @@ Body add_profile_data(CLI::App& app, Context& context);
 Body add_partition(CLI::App& app, Context& context);
 Body add_simulate(CLI::App& app, Context& context);
 Body add_explain(CLI::App& app, Context& context);
+Body add_plan(CLI::App& app, Context& context);
+Body add_validate(CLI::App& app, Context& context);
 Body add_train(CLI::App& app, Context& context);
 Body add_follow(CLI::App& app, Context& context);
 Body add_export(CLI::App& app, Context& context);

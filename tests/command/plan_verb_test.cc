@@ -1,0 +1,78 @@
+#include <gmock/gmock.h>
+
+#include "tests/command/verb_runs.h"
+#include "trireme/base/files.h"
+#include "trireme/base/json.h"
+
+namespace trireme {
+namespace {
+
+using testing::HasSubstr;
+
+class PlanVerb : public CommandLine {};
+class ValidateVerb : public CommandLine {
+ protected:
+  /// Two sources with four runs each, one row that cannot be predicted.
+  std::string runs_file() const {
+    std::string text =
+        "source,model,gpus,gpu_type,tp,pp,dp,microbatch,global_batch,seq_len,step_time_s\n";
+    for (const char* source : {"Alpha", "Beta"}) {
+      for (const char* rest : {"GPT 1.7B,32,A100,1,1,32,16,512,2048,2.7",
+                               "GPT 3.6B,64,A100,2,1,32,16,512,2048,2.8",
+                               "GPT 7.5B,128,A100,4,1,32,16,512,2048,2.9",
+                               "GPT 18B,256,A100,8,1,32,8,1024,2048,7.4"}) {
+        text += std::string(source) + "," + rest + "\n";
+      }
+    }
+    text += "Beta,GPT 18B,256,A100,8,1,32,,1024,2048,7.4\n";
+    write_file_atomically(path("runs.csv"), text);
+    return path("runs.csv");
+  }
+};
+
+TEST_F(PlanVerb, PrintsLayoutsAndThePublishedOne) {
+  const Answer answer = run(make_net, {"plan", "gpt-7.5b", "--topology", "dgx_a100", "--hosts", "16",
+                                       "--type", "f16", "--samples", "1000000", "--most", "3"});
+  ASSERT_EQ(answer.code, 0) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("16 hosts dgx_a100 of 8 A100-80; batch 512"));
+  EXPECT_THAT(answer.out, HasSubstr("tensor 4 x pipeline 1 x data 32, microbatch 16; 3.70 s a step"));
+  const Json json = Json::parse(run(make_net, {"plan", "gpt-7.5b", "--topology", "dgx_a100", "--hosts",
+                                               "16", "--most", "3", "--json"})
+                                    .out);
+  EXPECT_EQ(json["best"].size(), 3U);
+}
+
+TEST_F(PlanVerb, RefusesWhatIsNotKnown) {
+  const Answer model = run(make_net, {"plan", "gpt-9"});
+  EXPECT_EQ(model.code, 2);
+  EXPECT_THAT(model.err, HasSubstr("there is no model 'gpt-9'; known are: gpt-1.7b"));
+  const Answer machine = run(make_net, {"plan", "gpt-1.7b", "--topology", "p9"});
+  EXPECT_EQ(machine.code, 2);
+  EXPECT_THAT(machine.err, HasSubstr("there is no machine 'p9'; known are: p3dn"));
+  EXPECT_EQ(run(make_net, {"plan", "gpt-1.7b", "--hosts", "0"}).code, 2);
+  EXPECT_EQ(run(make_net, {"plan", "gpt-1.7b", "--samples", "1", "--tokens", "1"}).code, 2);
+}
+
+TEST_F(ValidateVerb, JudgesWhatDidNotCalibrate) {
+  const std::string file = runs_file();
+  const Answer answer = run(make_net, {"validate", file, "--calibrate", "alpha", "--rows"});
+  ASSERT_EQ(answer.code, 0) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("8 of 9 rows can be predicted; 4 calibrate, 4 are judged"));
+  EXPECT_THAT(answer.out, HasSubstr("no microbatch: 1, rows 10"));
+  const Json json =
+      Json::parse(run(make_net, {"validate", file, "--leave-out", "source", "--json"}).out);
+  EXPECT_EQ(json["groups"].size(), 2U);
+  EXPECT_EQ(json["all"]["cases"], 8);
+}
+
+TEST_F(ValidateVerb, RefusesWhatMeansNothing) {
+  const std::string file = runs_file();
+  EXPECT_THAT(run(make_net, {"validate", file}).err, HasSubstr("--calibrate SOURCE"));
+  EXPECT_EQ(run(make_net, {"validate", file, "--calibrate", "gamma"}).code, 2);
+  EXPECT_EQ(
+      run(make_net, {"validate", file, "--calibrate", "alpha", "--leave-out", "group"}).code, 2);
+  EXPECT_EQ(run(make_net, {"validate", path("none.csv"), "--calibrate", "all"}).code, 1);
+}
+
+}  // namespace
+}  // namespace trireme

@@ -1,0 +1,88 @@
+#include <memory>
+#include <string>
+
+#include "trireme/arguments/numbers.h"
+#include "trireme/arguments/words.h"
+#include "trireme/command/verbs.h"
+#include "trireme/error.h"
+#include "trireme/plan/analytic/layout_search.h"
+#include "trireme/plan/analytic/search_show.h"
+
+namespace trireme::command {
+namespace {
+
+struct PlanVerbOptions {
+  std::string model;
+  std::string machine = "p4d";
+  analytic::LayoutSearch search{.global_batch = 0};
+  double num_samples = 0;
+  double num_tokens = 0;
+};
+
+/// The batch of a published layout on so many hosts, else of any; without one a sample for each device.
+std::int64_t usual_batch(const PlanVerbOptions& options, const analytic::Machine& machine) {
+  for (const analytic::PublishedLayout& one :
+       analytic::published_for(options.model, options.machine, options.search.num_hosts)) {
+    if (one.layout.global_batch > 1) return one.layout.global_batch;
+  }
+  return options.search.num_hosts * machine.devices_per_host;
+}
+
+int plan_layouts(PlanVerbOptions options, const Context& context) {
+  if (options.num_samples > 0 && options.num_tokens > 0) {
+    throw Error(ErrorKind::kInvalidArgument, "--samples and --tokens say the same; give one");
+  }
+  const analytic::ModelShape& shape = analytic::model(options.model);
+  const analytic::Machine& machine = analytic::machine(options.machine);
+  analytic::LayoutSearch& search = options.search;
+  if (search.global_batch == 0) search.global_batch = usual_batch(options, machine);
+  if (search.seq_len == 0) search.seq_len = shape.seq_len;
+  const analytic::LayoutsFound found =
+      analytic::search_layouts(shape, machine, analytic::usual_achieved(), search);
+  analytic::ShownSearch shown{.shape = shape, .machine = machine, .search = search, .found = found};
+  shown.num_samples = options.num_tokens > 0
+                          ? options.num_tokens / static_cast<double>(search.seq_len)
+                          : options.num_samples;
+  analytic::add_published(analytic::usual_achieved(), shown);
+  print(context, analytic::to_json(shown), analytic::show(shown));
+  return 0;
+}
+
+}  // namespace
+
+Body add_plan(CLI::App& app, Context& context) {
+  auto options = std::make_shared<PlanVerbOptions>();
+  analytic::LayoutSearch& search = options->search;
+  app.add_option("name", options->model, "A model of publications: gpt3-175b, llama3-405b, t5-3b, ..")
+      ->required();
+  app.add_option("--topology", options->machine,
+                 "Kind of the hosts: p3dn, p4d, p5, dgx_a100, dgx_h100, gb200_nvl72, ..")
+      ->capture_default_str();
+  app.add_option("--hosts", search.num_hosts, "How many")
+      ->check(arguments::positive())
+      ->capture_default_str();
+  app.add_option("--batch", search.global_batch,
+                 "Samples per optimizer step; without it as published, or one for each device")
+      ->check(arguments::positive());
+  app.add_option("--seq-len", search.seq_len, "Tokens of a sample; without it the model's")
+      ->check(arguments::positive());
+  arguments::add_words<analytic::MatrixType>(app, "--type", search.type,
+                                             "Type of values in matrix products",
+                                             {{"f32", analytic::MatrixType::kF32},
+                                              {"f16", analytic::MatrixType::kF16},
+                                              {"bf16", analytic::MatrixType::kBf16},
+                                              {"f8", analytic::MatrixType::kF8}});
+  app.add_option("--samples", options->num_samples, "Samples of the training: how many days it takes")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--tokens", options->num_tokens, "The same in tokens")->check(CLI::PositiveNumber);
+  app.add_option("--most", search.most, "Layouts to print")
+      ->check(arguments::positive())
+      ->capture_default_str();
+  app.footer(
+      "Example: trireme plan gpt3-175b --topology p4d --hosts 120 --batch 1920\n"
+      "Nothing runs: steps follow from published numbers of devices, and parts of them that published "
+      "runs achieved (`trireme validate`).");
+  return [options, &context] { return plan_layouts(*options, context); };
+}
+
+}  // namespace trireme::command

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trireme/plan/analytic/predict.h"
+
+namespace trireme::analytic {
+
+/// What is asked of a search.
+struct LayoutSearch {
+  std::int64_t num_hosts = 1;
+  std::int64_t global_batch = 1;
+  std::int64_t seq_len = 0;  ///< 0: the model's.
+  MatrixType type = MatrixType::kBf16;
+  double memory_part = 0.92;  ///< Of a device's memory that a layout may take; the rest is the driver's and lost between buffers.
+  std::size_t most = 10;      ///< Layouts that are returned.
+};
+
+struct FoundLayout {
+  TrainLayout layout;
+  AnalyticStep step;
+};
+
+struct LayoutsFound {
+  std::vector<FoundLayout> best;   ///< Fastest first; of equally fast ones the one with less memory.
+  std::int64_t num_tried = 0;      ///< Layouts that the model, the devices and the batch allow.
+  std::int64_t num_fitting = 0;    ///< Of those, with enough memory.
+};
+
+/// Tries tensor groups within a host, pipelines, parts of a rank, microbatches, recomputation, sharding.
+///
+/// Errors   kInvalidArgument, saying what to change, where no layout is possible or none fits; the
+///          message names the least memory that was needed.
+LayoutsFound search_layouts(const ModelShape& shape, const Machine& machine,
+                            const AchievedByDevice& achieved, const LayoutSearch& search);
+
+/// The largest part of a step beside compute, or compute: what limits it.
+std::string limit_of(const AnalyticStep& step);
+
+/// A layout that was published, with what it took.
+struct PublishedLayout {
+  std::string model;
+  std::string machine;
+  std::int64_t num_hosts = 0;
+  TrainLayout layout;      ///< Tensor 0 where the split is not published.
+  double step_s = 0;       ///< 0: not published.
+  double samples_per_s = 0;
+  double days = 0;
+  std::string source;
+};
+
+const std::vector<PublishedLayout>& published_layouts();
+
+/// Those of the model, on this machine with so many hosts first, then others.
+std::vector<PublishedLayout> published_for(const std::string& model, const std::string& machine,
+                                           std::int64_t num_hosts);
+
+}  // namespace trireme::analytic

@@ -1,0 +1,120 @@
+#include "trireme/plan/analytic/machine.h"
+
+#include <cmath>
+
+// Every number is its maker's: NVIDIA's data sheets of V100 (2020), A100 (2021), H100 (2023), H200, GB200 (2024), Tesla P40; AWS's pages of p3dn,
+// p4d, p4de, p5 (network of an instance); DGX user guides (cards of a host). NVLink is given as half of the bidirectional figure.
+
+namespace trireme::analytic {
+namespace {
+
+constexpr double kTera = 1e12;
+constexpr double kGiga = 1e9;
+constexpr double kCardBit = 1e9 / 8;
+constexpr double kGibibyte = 1024.0 * 1024 * 1024;
+
+Accelerator v100() {
+  return {.name = "V100-32",
+          .f32_flops = 15.7 * kTera,
+          .f16_flops = 125 * kTera,
+          .f8_flops = 125 * kTera,
+          .memory_bytes_per_s = 900 * kGiga,
+          .memory_bytes = 32 * kGibibyte,
+          .num_units = 80};
+}
+
+Accelerator a100(double gigabytes) {
+  return {.name = gigabytes > 40 ? "A100-80" : "A100-40",
+          .f32_flops = 19.5 * kTera,
+          .f16_flops = 312 * kTera,
+          .f8_flops = 312 * kTera,
+          .memory_bytes_per_s = (gigabytes > 40 ? 2039 : 1555) * kGiga,
+          .memory_bytes = gigabytes * kGibibyte,
+          .num_units = 108};
+}
+
+/// bandwidth   GB/s: 3350 of HBM3, 4800 of H200, 2400 of the HBM2e of the 96 GB parts.
+Accelerator h100(const char* name, double gigabytes, double bandwidth) {
+  return {.name = name,
+          .f32_flops = 67 * kTera,
+          .f16_flops = 989.5 * kTera,
+          .f8_flops = 1979 * kTera,
+          .memory_bytes_per_s = bandwidth * kGiga,
+          .memory_bytes = gigabytes * kGibibyte,
+          .num_units = 132,
+          .is_overlapped = true};
+}
+
+/// Parts of 96 GB HBM2e at 500 W instead of 700 W (torchtitan's benchmarks): power goes with the third power of the clock.
+Accelerator limited_h100() {
+  Accelerator device = h100("H100-96", 96, 2400);
+  const double clock = std::cbrt(500.0 / 700);
+  device.f32_flops *= clock;
+  device.f16_flops *= clock;
+  device.f8_flops *= clock;
+  return device;
+}
+
+Accelerator b200(const char* name, double gigabytes, double petaflops) {
+  return {.name = name,
+          .f32_flops = 80 * kTera,
+          .f16_flops = petaflops * 1000 * kTera,
+          .f8_flops = petaflops * 2000 * kTera,
+          .memory_bytes_per_s = 8000 * kGiga,
+          .memory_bytes = gigabytes * kGibibyte,
+          .num_units = 148,
+          .is_overlapped = true};
+}
+
+Accelerator p40() {
+  return {.name = "P40",
+          .f32_flops = 12 * kTera,
+          .f16_flops = 12 * kTera,
+          .f8_flops = 12 * kTera,
+          .memory_bytes_per_s = 346 * kGiga,
+          .memory_bytes = 24 * kGibibyte,
+          .num_units = 30};
+}
+
+/// A host of 64 cores at 2.5 GHz: 32 operations of f32 a cycle (two AVX2 units), eight channels of DDR4-3200.
+Accelerator cpu() {
+  return {.name = "CPU-64",
+          .f32_flops = 5.1 * kTera,
+          .f16_flops = 5.1 * kTera,
+          .f8_flops = 5.1 * kTera,
+          .memory_bytes_per_s = 205 * kGiga,
+          .memory_bytes = 256 * kGibibyte,
+          .num_units = 64};
+}
+
+std::vector<Machine> make_machines() {
+  return {
+      {"p3dn", v100(), 8, 150 * kGiga, 100 * kCardBit},
+      {"dgx_2", v100(), 16, 150 * kGiga, 800 * kCardBit},
+      {"jean_zay", v100(), 4, 150 * kGiga, 400 * kCardBit},  // 4 Omni-Path cards of 100 Gb/s.
+      {"p4d", a100(40), 8, 300 * kGiga, 400 * kCardBit},
+      {"p4de", a100(80), 8, 300 * kGiga, 400 * kCardBit},
+      {"dgx_a100_40", a100(40), 8, 300 * kGiga, 1600 * kCardBit},
+      {"dgx_a100", a100(80), 8, 300 * kGiga, 1600 * kCardBit},
+      {"jean_zay_a100", a100(80), 8, 300 * kGiga, 400 * kCardBit},  // Likewise 4 cards.
+      {"a800", a100(80), 8, 200 * kGiga, 1600 * kCardBit},
+      {"p5", h100("H100", 80, 3350), 8, 450 * kGiga, 3200 * kCardBit},
+      {"dgx_h100", h100("H100", 80, 3350), 8, 450 * kGiga, 3200 * kCardBit},
+      {"grand_teton", limited_h100(), 8, 450 * kGiga, 3200 * kCardBit},
+      {"h800", h100("H800", 80, 3350), 8, 200 * kGiga, 3200 * kCardBit},
+      {"dgx_h200", h100("H200", 141, 4800), 8, 450 * kGiga, 3200 * kCardBit},
+      {"dgx_b200", b200("B200", 180, 2.25), 8, 900 * kGiga, 3200 * kCardBit},
+      {"gb200_nvl72", b200("GB200", 186, 2.5), 72, 900 * kGiga, 72 * 400 * kCardBit},
+      {"p40", p40(), 8, 12 * kGiga, 100 * kCardBit},
+      {"cpu", cpu(), 1, 100 * kGiga, 100 * kCardBit},
+  };
+}
+
+}  // namespace
+
+const std::vector<Machine>& machines() {
+  static const std::vector<Machine> all = make_machines();
+  return all;
+}
+
+}  // namespace trireme::analytic

@@ -1,0 +1,181 @@
+#include "trireme/plan/analytic/search_show.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "trireme/plan/graph/text_table.h"
+
+namespace trireme::analytic {
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+constexpr double kDay = 24.0 * 3600;
+
+const char* word(RecomputeKind kind) {
+  switch (kind) {
+    case RecomputeKind::kNone:
+      return "none";
+    case RecomputeKind::kSelective:
+      return "scores";
+    case RecomputeKind::kFull:
+      break;
+  }
+  return "full";
+}
+
+const char* word(ShardingKind kind) {
+  switch (kind) {
+    case ShardingKind::kNone:
+      return "none";
+    case ShardingKind::kState:
+      return "state";
+    case ShardingKind::kGradients:
+      return "gradients";
+    case ShardingKind::kParameters:
+      break;
+  }
+  return "parameters";
+}
+
+double days_of(const ShownSearch& shown, const FoundLayout& one) {
+  return shown.num_samples / one.step.samples_per_s(one.layout) / kDay;
+}
+
+std::vector<std::string> row_of(const ShownSearch& shown, const FoundLayout& one) {
+  const TrainLayout& layout = one.layout;
+  std::vector<std::string> row = {std::to_string(layout.tensor),
+                                  std::to_string(layout.pipeline),
+                                  std::to_string(layout.virtual_stages),
+                                  std::to_string(layout.data),
+                                  std::to_string(layout.microbatch),
+                                  word(layout.recompute),
+                                  word(layout.sharding),
+                                  fmt::format("{:.3f}", one.step.step_s),
+                                  fmt::format("{:.1f}", one.step.samples_per_s(layout)),
+                                  fmt::format("{:.1f}", one.step.memory.total() / kGiB),
+                                  limit_of(one.step)};
+  if (shown.num_samples > 0) row.push_back(fmt::format("{:.2f}", days_of(shown, one)));
+  return row;
+}
+
+graph::Table table_of(const ShownSearch& shown) {
+  std::vector<std::string> heads = {">tensor",     ">pipeline", ">parts",    ">data",
+                                    ">microbatch", "recompute", "sharded",   ">step s",
+                                    ">samples/s",  ">GiB",      "limited by"};
+  if (shown.num_samples > 0) heads.emplace_back(">days");
+  return graph::Table(heads);
+}
+
+std::string show_published(const ShownSearch& shown) {
+  if (shown.sources.empty()) return "";
+  std::string text = "\npublished\n";
+  for (std::size_t i = 0; i < shown.sources.size(); ++i) {
+    const PublishedLayout& source = shown.sources[i];
+    text += fmt::format("  {} x {}: ", source.num_hosts, source.machine);
+    text += source.layout.tensor > 0 ? to_text(source.layout) : "the split is not published";
+    if (source.step_s > 0) text += fmt::format("; {:.2f} s a step", source.step_s);
+    if (source.samples_per_s > 0) text += fmt::format("; {:.0f} samples/s", source.samples_per_s);
+    if (source.days > 0) text += fmt::format("; {:.2f} days", source.days);
+    const double predicted = shown.published[i].step.step_s;
+    if (predicted > 0) text += fmt::format("; predicted {:.2f} s", predicted);
+    text += fmt::format(" [{}]\n", source.source);
+  }
+  return text;
+}
+
+Json json_of(const AnalyticStep& step) {
+  const MemoryByKind& memory = step.memory;
+  return {{"step_s", step.step_s},
+          {"compute_s", step.compute_s},
+          {"tensor_s", step.tensor_s},
+          {"transfer_s", step.transfer_s},
+          {"bubble_s", step.bubble_s},
+          {"reduction_s", step.reduction_s},
+          {"update_s", step.update_s},
+          {"other_s", step.other_s},
+          {"bytes",
+           {{"values", memory.values},
+            {"gradients", memory.gradients},
+            {"state", memory.state},
+            {"activations", memory.activations},
+            {"working", memory.working}}},
+          {"fullest_stage", step.fullest_rank}};
+}
+
+Json json_of(const TrainLayout& layout) {
+  return {{"tensor", layout.tensor},
+          {"pipeline", layout.pipeline},
+          {"parts", layout.virtual_stages},
+          {"data", layout.data},
+          {"microbatch", layout.microbatch},
+          {"global_batch", layout.global_batch},
+          {"seq_len", layout.seq_len},
+          {"recompute", word(layout.recompute)},
+          {"sharded", word(layout.sharding)}};
+}
+
+}  // namespace
+
+void add_published(const AchievedByDevice& achieved, ShownSearch& shown) {
+  shown.sources = published_for(shown.shape.name, shown.machine.name, shown.search.num_hosts);
+  PipelineClocks clocks;
+  for (const PublishedLayout& source : shown.sources) {
+    FoundLayout one{source.layout, {}};
+    if (source.layout.tensor > 0) {
+      const Machine& where = machine(source.machine);
+      one.step = predict(shown.shape, where, source.layout,
+                         achieved_of(achieved, where.accelerator.name), clocks);
+    }
+    shown.published.push_back(one);
+  }
+}
+
+std::string show(const ShownSearch& shown) {
+  const Machine& machine = shown.machine;
+  std::string text = fmt::format(
+      "{}: {:.2f} billion parameters; {} hosts {} of {} {}; batch {}\n"
+      "{} layouts, {} of them fit into {:.0f} GiB\n\n",
+      shown.shape.name, static_cast<double>(parameters(shown.shape)) / 1e9, shown.search.num_hosts,
+      machine.name, machine.devices_per_host, machine.accelerator.name, shown.search.global_batch,
+      shown.found.num_tried, shown.found.num_fitting,
+      shown.search.memory_part * machine.accelerator.memory_bytes / kGiB);
+  graph::Table table = table_of(shown);
+  for (const FoundLayout& one : shown.found.best) table.add(row_of(shown, one));
+  return text + table.text() + show_published(shown);
+}
+
+Json to_json(const ShownSearch& shown) {
+  Json best = Json::array(), published = Json::array();
+  for (const FoundLayout& one : shown.found.best) {
+    Json json = json_of(one.step);
+    json["layout"] = json_of(one.layout);
+    json["samples_per_s"] = one.step.samples_per_s(one.layout);
+    json["limited_by"] = limit_of(one.step);
+    if (shown.num_samples > 0) json["days"] = days_of(shown, one);
+    best.push_back(std::move(json));
+  }
+  for (std::size_t i = 0; i < shown.sources.size(); ++i) {
+    const PublishedLayout& source = shown.sources[i];
+    Json json = {{"machine", source.machine}, {"hosts", source.num_hosts}, {"source", source.source}};
+    const auto add = [&json](const char* name, double value) {
+      json[name] = value > 0 ? Json(value) : Json(nullptr);
+    };
+    add("step_s", source.step_s);
+    add("samples_per_s", source.samples_per_s);
+    add("days", source.days);
+    add("predicted_step_s", shown.published[i].step.step_s);
+    published.push_back(std::move(json));
+  }
+  return {{"model", shown.shape.name},
+          {"parameters", parameters(shown.shape)},
+          {"machine", shown.machine.name},
+          {"hosts", shown.search.num_hosts},
+          {"tried", shown.found.num_tried},
+          {"fitting", shown.found.num_fitting},
+          {"best", best},
+          {"published", published}};
+}
+
+}  // namespace trireme::analytic
