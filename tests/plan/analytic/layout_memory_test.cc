@@ -51,7 +51,7 @@ TEST(LayoutMemory, StatesAreSharedAsSharded) {
     return (memory.values + memory.gradients + memory.state) / n;
   };
   EXPECT_DOUBLE_EQ(states(ShardingKind::kNone), 16);
-  EXPECT_DOUBLE_EQ(states(ShardingKind::kState), 4 + 12.0 / 8);
+  EXPECT_DOUBLE_EQ(states(ShardingKind::kState), 4 + 2 + 12.0 / 8);  // Gradients twice.
   EXPECT_DOUBLE_EQ(states(ShardingKind::kGradients), 2.0 / 8 + 12.0 / 8);
   EXPECT_DOUBLE_EQ(states(ShardingKind::kParameters), 14.0 / 8);
 }

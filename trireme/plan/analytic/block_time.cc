@@ -1,7 +1,9 @@
 #include "trireme/plan/analytic/block_time.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 
 // A transformer's block, forward, of T tokens on a rank of t; h hidden, i = heads x head size, g groups' keys and values, f feed-forward:
 //
@@ -15,7 +17,12 @@
 namespace trireme::analytic {
 namespace {
 
-constexpr double kTileRows = 128, kTileColumns = 256;
+/// What one unit computes at a time, and how fast next to the largest.
+struct Tile {
+  double rows, columns, speed;
+};
+constexpr std::array kTiles = {Tile{128, 256, 1}, Tile{256, 128, 1}, Tile{128, 128, 0.93},
+                               Tile{64, 128, 0.8}, Tile{64, 64, 0.65}};
 constexpr double kProductStart = 95;  // Of its inner length K: what filling and emptying a tile costs.
 constexpr double kLaunchSeconds = 5e-6;
 
@@ -39,11 +46,14 @@ BlockTimes::BlockTimes(const ModelShape& shape, const Machine& machine, const Tr
 }
 
 double BlockTimes::product_s(const MatrixProduct& product, double flops) const {
-  const double tiles =
-      std::ceil(product.m / kTileRows) * std::ceil(product.n / kTileColumns);
-  const double waves = tiles / machine_.accelerator.num_units;
-  const double work = 2 * product.m * product.n * product.k / flops;
-  const double compute = work * (waves + 0.5) / waves * (1 + kProductStart / product.k);
+  // The fastest kind of tile: larger ones read less per operation, smaller ones leave fewer units idle in the last wave.
+  const double units = machine_.accelerator.num_units;
+  double compute = std::numeric_limits<double>::infinity();
+  for (const Tile& tile : kTiles) {
+    const double tiles = std::ceil(product.m / tile.rows) * std::ceil(product.n / tile.columns);
+    const double work = std::ceil(tiles / units) * units * tile.rows * tile.columns;
+    compute = std::min(compute, 2 * work * (product.k + kProductStart) / flops / tile.speed);
+  }
   const double elements =
       product.m * product.k + product.n * product.k + product.m * product.n;
   return std::max(compute, memory_s(element_bytes_ * elements)) + kLaunchSeconds;
@@ -75,7 +85,9 @@ void BlockTimes::add_attention(BlockTime& time, double queries, double keys) con
     time.backward_s += achieved_.attention_backward * forward;
     return;
   }
-  const double forward = flops / (half_rate_ * achieved_.score_products);
+  // Heads of a size that is no multiple of 16 bytes leave the tensor units half empty (NVIDIA's guide to matrix products).
+  const double aligned = shape_.head_size * static_cast<std::int64_t>(element_bytes_) % 16 == 0 ? 1 : 0.25;
+  const double forward = flops / (half_rate_ * achieved_.score_products * aligned);
   const double small = score_bytes_s(queries, keys);
   time.forward_s += forward + small;
   time.backward_s += 2 * forward + achieved_.small_backward * small;

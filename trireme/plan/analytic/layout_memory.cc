@@ -123,6 +123,13 @@ void add_states(const TrainLayout& layout, double num_parameters, MemoryByKind& 
   memory.values = is_sharded && !is_f32 ? 0 : num_parameters * (is_f32 ? 4 : 2) / part(ShardingKind::kParameters);
   memory.gradients = num_parameters * (has_wide_sums ? 4 : 2) / part(ShardingKind::kGradients);
   memory.state = num_parameters * (is_f32 ? 8 : 12) / part(ShardingKind::kState);
+  // 1113 MiB on V100 (bigscience experiments/tr3m-1B3.md).
+  memory.driver = 1113.0 * 1024 * 1024;
+  if (layout.sharding == ShardingKind::kState) {
+    // Gradients once more, in the order of their owners, and buckets of half a billion of 16 bits that are scattered and gathered.
+    memory.gradients += 2 * num_parameters;
+    memory.working += 2 * std::min(num_parameters, 0.5e9) * 2;
+  }
 }
 
 }  // namespace
@@ -198,7 +205,7 @@ std::vector<MemoryByKind> rank_memory(const ModelShape& shape, const TrainLayout
   for (std::int64_t rank = 0; rank < layout.pipeline; ++rank) {
     add_states(layout, counts[rank], result[rank]);
     result[rank].activations = held[rank];
-    result[rank].working = working[rank];
+    result[rank].working += working[rank];
   }
   return result;
 }

@@ -15,8 +15,9 @@ struct MemoryByKind {
   double gradients = 0;
   double state = 0;      ///< Of Adam, with f32 copies.
   double activations = 0;  ///< Kept for backwards.
-  double working = 0;      ///< Of the block or head that runs: logits, recomputed activations, gathered parameters.
-  double total() const { return values + gradients + state + activations + working; }
+  double working = 0;  ///< Of the block or head that runs: logits, recomputed activations, gathered parameters; of sums of gradients.
+  double driver = 0;   ///< Of the device's driver.
+  double total() const { return values + gradients + state + activations + working + driver; }
 };
 
 /// Bytes that a block keeps of a microbatch for its backward, per rank of a tensor group. With 16 bits, all kept, biases,

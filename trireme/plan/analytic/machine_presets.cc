@@ -23,6 +23,13 @@ Accelerator v100() {
           .num_units = 80};
 }
 
+/// Faster clocks at 350 W.
+Accelerator v100_of_dgx_2() {
+  Accelerator device = v100();
+  device.name = "V100-SXM3";
+  return device;
+}
+
 Accelerator a100(double gigabytes) {
   return {.name = gigabytes > 40 ? "A100-80" : "A100-40",
           .f32_flops = 19.5 * kTera,
@@ -90,13 +97,14 @@ Accelerator cpu() {
 std::vector<Machine> make_machines() {
   return {
       {"p3dn", v100(), 8, 150 * kGiga, 100 * kCardBit},
-      {"dgx_2", v100(), 16, 150 * kGiga, 800 * kCardBit},
+      {"dgx_2", v100_of_dgx_2(), 16, 150 * kGiga, 800 * kCardBit},
       {"jean_zay", v100(), 4, 150 * kGiga, 400 * kCardBit},  // 4 Omni-Path cards of 100 Gb/s.
       {"p4d", a100(40), 8, 300 * kGiga, 400 * kCardBit},
       {"p4de", a100(80), 8, 300 * kGiga, 400 * kCardBit},
       {"dgx_a100_40", a100(40), 8, 300 * kGiga, 1600 * kCardBit},
       {"dgx_a100", a100(80), 8, 300 * kGiga, 1600 * kCardBit},
-      {"jean_zay_a100", a100(80), 8, 300 * kGiga, 400 * kCardBit},  // Likewise 4 cards.
+      // "NVLink 4 inter-gpu connects, 4 OmniPath links" (bigscience train/tr11-176B-ml): 4 of the 12 links of 25 GB/s.
+      {"jean_zay_a100", a100(80), 8, 100 * kGiga, 400 * kCardBit},
       {"a800", a100(80), 8, 200 * kGiga, 1600 * kCardBit},
       {"p5", h100("H100", 80, 3350), 8, 450 * kGiga, 3200 * kCardBit},
       {"dgx_h100", h100("H100", 80, 3350), 8, 450 * kGiga, 3200 * kCardBit},

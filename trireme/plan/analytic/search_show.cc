@@ -100,7 +100,8 @@ Json json_of(const AnalyticStep& step) {
             {"gradients", memory.gradients},
             {"state", memory.state},
             {"activations", memory.activations},
-            {"working", memory.working}}},
+            {"working", memory.working},
+            {"driver", memory.driver}}},
           {"fullest_stage", step.fullest_rank}};
 }
 
