@@ -17,10 +17,10 @@ class ValidateVerb : public CommandLine {
     std::string text =
         "source,model,gpus,gpu_type,tp,pp,dp,microbatch,global_batch,seq_len,step_time_s\n";
     for (const char* source : {"Alpha", "Beta"}) {
-      for (const char* rest : {"GPT 1.7B,32,A100,1,1,32,16,512,2048,2.7",
-                               "GPT 3.6B,64,A100,2,1,32,16,512,2048,2.8",
-                               "GPT 7.5B,128,A100,4,1,32,16,512,2048,2.9",
-                               "GPT 18B,256,A100,8,1,32,8,1024,2048,7.4"}) {
+      for (const char* rest :
+           {"GPT 1.7B,32,A100,1,1,32,16,512,2048,2.7", "GPT 3.6B,64,A100,2,1,32,16,512,2048,2.8",
+            "GPT 7.5B,128,A100,4,1,32,16,512,2048,2.9",
+            "GPT 18B,256,A100,8,1,32,8,1024,2048,7.4"}) {
         text += std::string(source) + "," + rest + "\n";
       }
     }
@@ -31,13 +31,15 @@ class ValidateVerb : public CommandLine {
 };
 
 TEST_F(PlanVerb, PrintsLayoutsAndThePublishedOne) {
-  const Answer answer = run(make_net, {"plan", "gpt-7.5b", "--topology", "dgx_a100", "--hosts", "16",
-                                       "--type", "f16", "--samples", "1000000", "--most", "3"});
+  const Answer answer =
+      run(make_net, {"plan", "gpt-7.5b", "--topology", "dgx_a100", "--hosts", "16", "--type", "f16",
+                     "--samples", "1000000", "--most", "3"});
   ASSERT_EQ(answer.code, 0) << answer.err;
   EXPECT_THAT(answer.out, HasSubstr("16 hosts dgx_a100 of 8 A100-80; batch 512"));
-  EXPECT_THAT(answer.out, HasSubstr("tensor 4 x pipeline 1 x data 32, microbatch 16; 3.70 s a step"));
-  const Json json = Json::parse(run(make_net, {"plan", "gpt-7.5b", "--topology", "dgx_a100", "--hosts",
-                                               "16", "--most", "3", "--json"})
+  EXPECT_THAT(answer.out,
+              HasSubstr("tensor 4 x pipeline 1 x data 32, microbatch 16; 3.70 s a step"));
+  const Json json = Json::parse(run(make_net, {"plan", "gpt-7.5b", "--topology", "dgx_a100",
+                                               "--hosts", "16", "--most", "3", "--json"})
                                     .out);
   EXPECT_EQ(json["best"].size(), 3U);
 }
@@ -69,8 +71,8 @@ TEST_F(ValidateVerb, RefusesWhatMeansNothing) {
   const std::string file = runs_file();
   EXPECT_THAT(run(make_net, {"validate", file}).err, HasSubstr("--calibrate SOURCE"));
   EXPECT_EQ(run(make_net, {"validate", file, "--calibrate", "gamma"}).code, 2);
-  EXPECT_EQ(
-      run(make_net, {"validate", file, "--calibrate", "alpha", "--leave-out", "group"}).code, 2);
+  EXPECT_EQ(run(make_net, {"validate", file, "--calibrate", "alpha", "--leave-out", "group"}).code,
+            2);
   EXPECT_EQ(run(make_net, {"validate", path("none.csv"), "--calibrate", "all"}).code, 1);
 }
 

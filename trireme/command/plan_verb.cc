@@ -53,7 +53,8 @@ int plan_layouts(PlanVerbOptions options, const Context& context) {
 Body add_plan(CLI::App& app, Context& context) {
   auto options = std::make_shared<PlanVerbOptions>();
   analytic::LayoutSearch& search = options->search;
-  app.add_option("name", options->model, "A model of publications: gpt3-175b, llama3-405b, t5-3b, ..")
+  app.add_option("name", options->model,
+                 "A model of publications: gpt3-175b, llama3-405b, t5-3b, ..")
       ->required();
   app.add_option("--topology", options->machine,
                  "Kind of the hosts: p3dn, p4d, p5, dgx_a100, dgx_h100, gb200_nvl72, ..")
@@ -72,7 +73,8 @@ Body add_plan(CLI::App& app, Context& context) {
                                               {"f16", analytic::MatrixType::kF16},
                                               {"bf16", analytic::MatrixType::kBf16},
                                               {"f8", analytic::MatrixType::kF8}});
-  app.add_option("--samples", options->num_samples, "Samples of the training: how many days it takes")
+  app.add_option("--samples", options->num_samples,
+                 "Samples of the training: how many days it takes")
       ->check(CLI::PositiveNumber);
   app.add_option("--tokens", options->num_tokens, "The same in tokens")->check(CLI::PositiveNumber);
   app.add_option("--most", search.most, "Layouts to print")
@@ -80,7 +82,8 @@ Body add_plan(CLI::App& app, Context& context) {
       ->capture_default_str();
   app.footer(
       "Example: trireme plan gpt3-175b --topology p4d --hosts 120 --batch 1920\n"
-      "Nothing runs: steps follow from published numbers of devices, and parts of them that published "
+      "Nothing runs: steps follow from published numbers of devices, and parts of them that "
+      "published "
       "runs achieved (`trireme validate`).");
   return [options, &context] { return plan_layouts(*options, context); };
 }

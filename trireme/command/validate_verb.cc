@@ -68,7 +68,8 @@ Body add_validate(CLI::App& app, Context& context) {
        {"device", LeaveOutWord::kDevice}});
   app.add_flag("--rows", options->has_rows, "Print every judged run too");
   app.footer(
-      "Example: trireme validate benchmarks/simulator/runs.csv --calibrate vTrain --judge 2104.04473\n"
+      "Example: trireme validate benchmarks/simulator/runs.csv --calibrate vTrain --judge "
+      "2104.04473\n"
       "Beside each error stands that of a linear fit with 8 coefficients on the same runs.");
   return [options, &context] {
     const published::RunCases cases = published::make_cases(published::read_runs(options->file));

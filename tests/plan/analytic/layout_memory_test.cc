@@ -33,6 +33,8 @@ TEST(LayoutMemory, ActivationsAreTheFormulas) {
   EXPECT_DOUBLE_EQ(bytes(8, Kind::kNone, false), sbh * (10 + 24 / t + scores / t));
   EXPECT_DOUBLE_EQ(bytes(8, Kind::kNone, true), sbh / t * (34 + scores));
   EXPECT_DOUBLE_EQ(bytes(8, Kind::kSelective, true), sbh / t * 34);
+  // Inputs of both halves 4, output of attention 2, half of 3 + 4 outputs of products.
+  EXPECT_DOUBLE_EQ(bytes(1, Kind::kHalf, false), sbh * (4 + 2 + 7));
   EXPECT_DOUBLE_EQ(bytes(8, Kind::kFull, false), 2 * sbh);
   EXPECT_DOUBLE_EQ(bytes(8, Kind::kFull, true), 2 * sbh / t);
 }

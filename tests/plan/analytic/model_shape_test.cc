@@ -46,8 +46,7 @@ TEST(ModelShape, ParametersOfAGptAreTheFormula) {
 /// 72 B s L h^2 (1 + s/6h + V/12Lh): equation 3 without the second forward.
 TEST(ModelShape, FlopsAreTheFormula) {
   const double h = 12288, layers = 96, vocab = 51200, s = 2048;
-  const double formula =
-      72 * s * layers * h * h * (1 + s / (6 * h) + vocab / (12 * layers * h));
+  const double formula = 72 * s * layers * h * h * (1 + s / (6 * h) + vocab / (12 * layers * h));
   EXPECT_NEAR(model_flops(model("gpt3-175b"), 2048) / formula, 1, 1e-12);
   // 4.1 billion multiplications and additions a picture.
   EXPECT_NEAR(model_flops(model("resnet50"), 224), 3 * 2 * 4.09e9, 3 * 2 * 0.02e9);

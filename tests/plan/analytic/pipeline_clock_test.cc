@@ -94,8 +94,8 @@ TEST(PipelineClock, LongStepsContinueAsTheyAreSimulated) {
         times.hop = 0.1;
         times.hop_blocks = blocks;
         const schedule::Schedule schedule = schedule::make_interleaved(p * v, m, v);
-        EXPECT_NEAR(clocks.play({"interleaved", p, v, m}, times).step(),
-                    simulated(schedule, times), 1e-9)
+        EXPECT_NEAR(clocks.play({"interleaved", p, v, m}, times).step(), simulated(schedule, times),
+                    1e-9)
             << p << " " << v << " " << blocks;
       }
     }

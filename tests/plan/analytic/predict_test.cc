@@ -66,6 +66,14 @@ TEST(Predict, MoreOfAnythingThatCostsTakesLonger) {
   layout = megatron_175b();
   layout.recompute = RecomputeKind::kNone;
   EXPECT_LT(step_of(layout).step_s, step_s);
+  const double none_s = step_of(layout).step_s;
+  layout.recompute = RecomputeKind::kSelective;
+  const double selective_s = step_of(layout).step_s;
+  layout.recompute = RecomputeKind::kHalf;
+  const double half_s = step_of(layout).step_s;
+  EXPECT_LT(none_s, selective_s);
+  EXPECT_LT(selective_s, half_s);
+  EXPECT_LT(half_s, step_s);
   layout = megatron_175b();
   layout.virtual_stages = 3;
   EXPECT_LT(step_of(layout).bubble_s, 0.5 * step_of(megatron_175b()).bubble_s);
@@ -138,8 +146,8 @@ TEST(Predict, TheSameAnswerEachTime) {
   const AnalyticStep first = step_of(megatron_175b());
   PipelineClocks clocks;
   for (int i = 0; i < 3; ++i) {
-    const AnalyticStep again = predict(model("gpt3-175b"), machine("dgx_a100"), megatron_175b(),
-                                       AchievedParts{}, clocks);
+    const AnalyticStep again =
+        predict(model("gpt3-175b"), machine("dgx_a100"), megatron_175b(), AchievedParts{}, clocks);
     EXPECT_EQ(again.step_s, first.step_s);
     EXPECT_EQ(again.memory.total(), first.memory.total());
   }

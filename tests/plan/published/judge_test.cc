@@ -41,8 +41,8 @@ TEST(Judge, RankCorrelationIsSpearmans) {
   // Ties have the mean of their ranks: 1, 2.5, 2.5, 4 against 1, 2, 3, 4.
   EXPECT_NEAR(rank_correlation(std::vector<double>{1, 2, 2, 3}, std::vector<double>{1, 2, 3, 4}),
               0.9486832980505138, 1e-12);
-  EXPECT_TRUE(std::isnan(
-      rank_correlation(std::vector<double>{1, 1, 1}, std::vector<double>{1, 2, 3})));
+  EXPECT_TRUE(
+      std::isnan(rank_correlation(std::vector<double>{1, 1, 1}, std::vector<double>{1, 2, 3})));
   EXPECT_TRUE(std::isnan(rank_correlation(std::vector<double>{1, 2}, std::vector<double>{1, 2})));
 }
 

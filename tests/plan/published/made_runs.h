@@ -38,8 +38,7 @@ inline std::vector<RunCase> made_runs(const std::string& device,
     one.layout.seq_len = 2048;
     one.layout.type = analytic::MatrixType::kF16;
     one.layout.recompute = analytic::RecomputeKind::kFull;
-    one.step_s =
-        analytic::predict_time(one.shape, one.machine, one.layout, truth, clocks).step_s;
+    one.step_s = analytic::predict_time(one.shape, one.machine, one.layout, truth, clocks).step_s;
     cases.push_back(one);
   }
   return cases;

@@ -67,6 +67,15 @@ TEST(RunCase, TakesWhatIsSaidAndTheUsualForTheRest) {
   EXPECT_EQ(fsdp.layout.sharding, analytic::ShardingKind::kParameters);
   EXPECT_TRUE(fsdp.layout.is_eager);
   EXPECT_TRUE(fsdp.layout.has_fused_attention);
+  const auto selective = [](const char* sharding) {
+    return made([sharding](RunRow& row) {
+             row.recompute = "selective";
+             row.zero_fsdp = sharding;
+           })
+        .layout.recompute;
+  };
+  EXPECT_EQ(selective(""), analytic::RecomputeKind::kSelective);
+  EXPECT_EQ(selective("FSDP2"), analytic::RecomputeKind::kHalf);
   EXPECT_EQ(made([](RunRow& row) { row.precision = "float8"; }).layout.type,
             analytic::MatrixType::kF8);
 }

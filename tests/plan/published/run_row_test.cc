@@ -46,9 +46,11 @@ TEST(RunRow, RefusalsNameFileRowAndColumn) {
                       ",1,8,1,8,2048," + step + ",\n");
   };
   EXPECT_EQ(with("8", "1", "1"), "");
-  EXPECT_THAT(with("0", "1", "1"), HasSubstr("runs.csv, row 3, column gpus: a run has at least one"));
+  EXPECT_THAT(with("0", "1", "1"),
+              HasSubstr("runs.csv, row 3, column gpus: a run has at least one"));
   EXPECT_THAT(with("", "1", "1"), HasSubstr("column gpus"));
-  EXPECT_THAT(with("8", "nan", "1"), HasSubstr("row 3, column tp: 'nan' is no number of 0 or more"));
+  EXPECT_THAT(with("8", "nan", "1"),
+              HasSubstr("row 3, column tp: 'nan' is no number of 0 or more"));
   EXPECT_THAT(with("8", "1", "inf"), HasSubstr("column step_time_s: 'inf'"));
   EXPECT_THAT(with("8", "1", "-2"), HasSubstr("column step_time_s: '-2'"));
   EXPECT_THAT(with("8", "1x", "1"), HasSubstr("column tp: '1x'"));

@@ -23,7 +23,8 @@ struct Tile {
 };
 constexpr std::array kTiles = {Tile{128, 256, 1}, Tile{256, 128, 1}, Tile{128, 128, 0.93},
                                Tile{64, 128, 0.8}, Tile{64, 64, 0.65}};
-constexpr double kProductStart = 95;  // Of its inner length K: what filling and emptying a tile costs.
+constexpr double kProductStart =
+    95;  // Of its inner length K: what filling and emptying a tile costs.
 constexpr double kLaunchSeconds = 5e-6;
 
 }  // namespace
@@ -54,8 +55,7 @@ double BlockTimes::product_s(const MatrixProduct& product, double flops) const {
     const double work = std::ceil(tiles / units) * units * tile.rows * tile.columns;
     compute = std::min(compute, 2 * work * (product.k + kProductStart) / flops / tile.speed);
   }
-  const double elements =
-      product.m * product.k + product.n * product.k + product.m * product.n;
+  const double elements = product.m * product.k + product.n * product.k + product.m * product.n;
   return std::max(compute, memory_s(element_bytes_ * elements)) + kLaunchSeconds;
 }
 
@@ -68,7 +68,8 @@ void BlockTimes::add_product(BlockTime& time, const MatrixProduct& product, doub
 double BlockTimes::score_bytes_s(double queries, double keys) const {
   // Softmax reads and writes scores, dropout too, and products write and read them: 13 bytes of 16-bit values and mask.
   const double bytes = shape_.has_dropout ? 13 : 8;
-  const double sequence = static_cast<double>(layout_.seq_len) / static_cast<double>(layout_.context);
+  const double sequence =
+      static_cast<double>(layout_.seq_len) / static_cast<double>(layout_.context);
   const double samples = queries / sequence;
   const double heads = static_cast<double>(shape_.heads) / tensor_;
   return memory_s(samples * heads * sequence * keys * bytes * element_bytes_ / 2);
@@ -86,7 +87,8 @@ void BlockTimes::add_attention(BlockTime& time, double queries, double keys) con
     return;
   }
   // Heads of a size that is no multiple of 16 bytes leave the tensor units half empty (NVIDIA's guide to matrix products).
-  const double aligned = shape_.head_size * static_cast<std::int64_t>(element_bytes_) % 16 == 0 ? 1 : 0.25;
+  const double aligned =
+      shape_.head_size * static_cast<std::int64_t>(element_bytes_) % 16 == 0 ? 1 : 0.25;
   const double forward = flops / (half_rate_ * achieved_.score_products * aligned);
   const double small = score_bytes_s(queries, keys);
   time.forward_s += forward + small;
@@ -118,8 +120,8 @@ void BlockTimes::add_small_operators(BlockTime& time, double tokens, bool is_dec
   // queries, keys, values 12, the activation between the products 4 (gated 6).
   const double residual = shape_.has_dropout ? 14 : 12;
   const double attentions = is_decoder ? 1.5 : 1;
-  double bytes = (8 + residual) * hidden / shared * attentions + 12 * hidden / tensor_ * attentions +
-                 (shape_.is_gated ? 6.0 : 4.0) * ffn / tensor_;
+  double bytes = (8 + residual) * hidden / shared * attentions +
+                 12 * hidden / tensor_ * attentions + (shape_.is_gated ? 6.0 : 4.0) * ffn / tensor_;
   bytes *= tokens * element_bytes_ / 2;
   const double forward = memory_s(bytes) * (layout_.is_eager ? achieved_.eager : 1);
   time.forward_s += forward;
@@ -164,12 +166,20 @@ void BlockTimes::add_sharding(BlockTime& time, double num_parameters) const {
   time.scatter_s = groups_.gather_s(group, 2 * mine);
 }
 
-void BlockTimes::add_recompute(BlockTime& time, double score_s) const {
-  if (layout_.recompute == RecomputeKind::kFull) {
-    time.recompute_s = time.forward_s;
-    time.backward_comm_s += time.forward_comm_s;
-  } else if (layout_.recompute == RecomputeKind::kSelective && !layout_.has_fused_attention) {
-    time.recompute_s = score_s;
+void BlockTimes::add_recompute(BlockTime& time, double products_s, double score_s) const {
+  switch (layout_.recompute) {
+    case RecomputeKind::kNone:
+      return;
+    case RecomputeKind::kSelective:
+      if (!layout_.has_fused_attention) time.recompute_s = score_s;
+      return;
+    case RecomputeKind::kHalf:
+      time.recompute_s = time.forward_s - score_s - products_s / 2;
+      return;
+    case RecomputeKind::kFull:
+      time.recompute_s = time.forward_s;
+      time.backward_comm_s += time.forward_comm_s;
+      return;
   }
 }
 
@@ -195,13 +205,14 @@ BlockTime BlockTimes::transformer_block(bool is_decoder) const {
     add_product(time, {tokens, hidden, inner}, matrix_rate_);
     add_attention(scores, tokens, encoder_keys);
   }
+  add_feed_forward(time, tokens);
+  const double products_s = time.forward_s;
   time.forward_s += scores.forward_s;
   time.backward_s += scores.backward_s;
-  add_feed_forward(time, tokens);
   add_small_operators(time, tokens, is_decoder);
   add_collectives(time, tokens, is_decoder);
   add_experts(time, tokens);
-  add_recompute(time, scores.forward_s);
+  add_recompute(time, products_s, scores.forward_s);
   add_sharding(time, static_cast<double>(is_decoder ? decoder_block_parameters(shape_)
                                                     : block_parameters(shape_)));
   return time;
@@ -211,7 +222,8 @@ BlockTime BlockTimes::residual_block(int index) const {
   BlockTime time;
   double num_parameters = 0;
   const auto images = static_cast<double>(layout_.microbatch);
-  const double scale = static_cast<double>(layout_.seq_len) / 224;  // Of sides, for images of another size.
+  const double scale =
+      static_cast<double>(layout_.seq_len) / 224;  // Of sides, for images of another size.
   for (const Convolution& one : shape_.convolutions) {
     if (one.block != index) continue;
     const double pixels = std::pow(static_cast<double>(one.size) * scale, 2) * images;
@@ -223,7 +235,7 @@ BlockTime BlockTimes::residual_block(int index) const {
     time.backward_s += achieved_.small_backward * small;
     num_parameters += static_cast<double>(one.in * one.out * one.kernel * one.kernel);
   }
-  add_recompute(time, 0);
+  add_recompute(time, time.forward_s, 0);
   add_sharding(time, num_parameters);
   return time;
 }
@@ -237,9 +249,9 @@ BlockTime BlockTimes::head() const {
   BlockTime time;
   if (!shape_.is_transformer()) {
     const auto inner = static_cast<double>(shape_.convolutions.back().out);
-    add_product(time, {static_cast<double>(layout_.microbatch), static_cast<double>(shape_.classes),
-                       inner},
-                half_rate_);
+    add_product(
+        time, {static_cast<double>(layout_.microbatch), static_cast<double>(shape_.classes), inner},
+        half_rate_);
     return time;
   }
   double tokens = layout_.tokens();

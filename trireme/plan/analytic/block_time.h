@@ -9,12 +9,13 @@ namespace trireme::analytic {
 
 /// Seconds of one microbatch in one block, or beside the blocks, on one rank of a tensor group.
 struct BlockTime {
-  double forward_s = 0;     ///< Of compute.
-  double backward_s = 0;    ///< Likewise, both gradients.
-  double recompute_s = 0;   ///< Of the forward that is run again in the backward.
+  double forward_s = 0;        ///< Of compute.
+  double backward_s = 0;       ///< Likewise, both gradients.
+  double recompute_s = 0;      ///< Of the forward that is run again in the backward.
   double forward_comm_s = 0;   ///< Of collectives that compute waits for.
   double backward_comm_s = 0;  ///< And those that are run again.
-  double gather_s = 0;   ///< Of parameters of which replicas have parts, beside compute, once a forward or backward.
+  double gather_s =
+      0;  ///< Of parameters of which replicas have parts, beside compute, once a forward or backward.
   double scatter_s = 0;  ///< Of their gradients, once a backward.
 
   bool operator==(const BlockTime&) const = default;
@@ -55,7 +56,7 @@ class BlockTimes {
   void add_collectives(BlockTime& time, double tokens, bool is_decoder) const;
   void add_experts(BlockTime& time, double tokens) const;
   void add_sharding(BlockTime& time, double num_parameters) const;
-  void add_recompute(BlockTime& time, double score_s) const;
+  void add_recompute(BlockTime& time, double products_s, double score_s) const;
   double memory_s(double bytes) const { return bytes / memory_rate_; }
   double score_bytes_s(double queries, double keys) const;
 
@@ -64,9 +65,9 @@ class BlockTimes {
   TrainLayout layout_;
   AchievedParts achieved_;
   GroupTimes groups_;
-  double tensor_ = 1;        ///< Ranks of a tensor group.
-  double matrix_rate_ = 1;   ///< FLOP/s of products in the layout's type.
-  double half_rate_ = 1;     ///< Of 16 bits, or f32.
+  double tensor_ = 1;       ///< Ranks of a tensor group.
+  double matrix_rate_ = 1;  ///< FLOP/s of products in the layout's type.
+  double half_rate_ = 1;    ///< Of 16 bits, or f32.
   double memory_rate_ = 1;
   double element_bytes_ = 2;
 };

@@ -20,8 +20,7 @@ double GroupTimes::bytes_per_s(const CollectiveGroup& group) const {
   const double link = machine_.link_bytes_per_s * achieved_.link;
   const std::int64_t local = ranks_per_host(group);
   if (group.num_ranks <= local) return link;
-  const double cards =
-      static_cast<double>(local) * machine_.network_share() * achieved_.network;
+  const double cards = static_cast<double>(local) * machine_.network_share() * achieved_.network;
   return local > 1 ? std::min(link, cards) : cards;
 }
 

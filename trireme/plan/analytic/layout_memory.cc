@@ -37,7 +37,8 @@ double kept(const KeptBytes& bytes, double tokens, const TrainLayout& layout) {
 double score_bytes(const ModelShape& shape, double tokens, double keys, const TrainLayout& layout) {
   if (layout.has_fused_attention || layout.recompute != RecomputeKind::kNone) return 0;
   const double each = shape.has_dropout ? 5 : 2;  // Softmax 2, dropout's mask 1 and output 2.
-  return each * static_cast<double>(shape.heads) / static_cast<double>(layout.tensor) * tokens * keys;
+  return each * static_cast<double>(shape.heads) / static_cast<double>(layout.tensor) * tokens *
+         keys;
 }
 
 /// Of a block whose outputs are all kept.
@@ -59,7 +60,19 @@ double all_kept(const ModelShape& shape, const TrainLayout& layout, bool is_deco
   return bytes;
 }
 
+/// Inputs of the block, outputs of attention and half of those of products.
+double half_kept(const ModelShape& shape, const TrainLayout& layout) {
+  const auto hidden = static_cast<double>(shape.hidden);
+  const auto inner = static_cast<double>(shape.heads * shape.head_size);
+  const auto kv = static_cast<double>(shape.kv_heads * shape.head_size);
+  const auto wide =
+      static_cast<double>((shape.is_gated ? 2 : 1) * shape.ffn * shape.active_experts);
+  const double products = 2 * (inner + 2 * kv + wide) / 2;
+  return kept({2 * inner + products, 2 * hidden + 2 * hidden}, layout.tokens(), layout);
+}
+
 double block_bytes(const ModelShape& shape, const TrainLayout& layout, bool is_decoder) {
+  if (layout.recompute == RecomputeKind::kHalf && !is_decoder) return half_kept(shape, layout);
   if (layout.recompute != RecomputeKind::kFull) return all_kept(shape, layout, is_decoder);
   double tokens = layout.tokens();
   if (is_decoder) {
@@ -120,7 +133,9 @@ void add_states(const TrainLayout& layout, double num_parameters, MemoryByKind& 
   const bool has_wide_sums = layout.type != MatrixType::kF16;
   const bool is_sharded = layout.sharding >= ShardingKind::kGradients;
   // Where parameters are in parts, products take the gathered copies of the f32 ones.
-  memory.values = is_sharded && !is_f32 ? 0 : num_parameters * (is_f32 ? 4 : 2) / part(ShardingKind::kParameters);
+  memory.values = is_sharded && !is_f32
+                      ? 0
+                      : num_parameters * (is_f32 ? 4 : 2) / part(ShardingKind::kParameters);
   memory.gradients = num_parameters * (has_wide_sums ? 4 : 2) / part(ShardingKind::kGradients);
   memory.state = num_parameters * (is_f32 ? 8 : 12) / part(ShardingKind::kState);
   // 1113 MiB on V100 (bigscience experiments/tr3m-1B3.md).
@@ -185,7 +200,7 @@ std::vector<MemoryByKind> rank_memory(const ModelShape& shape, const TrainLayout
     double& most = working[part % layout.pipeline];
     for (std::int64_t block = first[part]; block < first[part + 1]; ++block) {
       bytes[part] += activation_of(shape, layout, block);
-      if (layout.recompute == RecomputeKind::kFull && shape.is_transformer()) {
+      if (layout.recompute >= RecomputeKind::kHalf && shape.is_transformer()) {
         most = std::max(most, all_kept(shape, layout, block >= shape.layers));
       }
       if (layout.sharding >= ShardingKind::kGradients) {

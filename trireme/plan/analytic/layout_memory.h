@@ -11,12 +11,13 @@ namespace trireme::analytic {
 
 /// Bytes of a rank at its fullest, by kind.
 struct MemoryByKind {
-  double values = 0;     ///< Parameters in the type of products.
+  double values = 0;  ///< Parameters in the type of products.
   double gradients = 0;
-  double state = 0;      ///< Of Adam, with f32 copies.
+  double state = 0;        ///< Of Adam, with f32 copies.
   double activations = 0;  ///< Kept for backwards.
-  double working = 0;  ///< Of the block or head that runs: logits, recomputed activations, gathered parameters; of sums of gradients.
-  double driver = 0;   ///< Of the device's driver.
+  double working =
+      0;  ///< Of the block or head that runs: logits, recomputed activations, gathered parameters; of sums of gradients.
+  double driver = 0;  ///< Of the device's driver.
   double total() const { return values + gradients + state + activations + working + driver; }
 };
 

@@ -73,8 +73,9 @@ class Searcher {
     layout.type = search_.type;
     set_habits(machine_, layout);
     layout.has_sequence_parallel = layout.tensor > 1 && shape_.is_transformer();
-    for (const RecomputeKind recompute :
-         {RecomputeKind::kNone, RecomputeKind::kSelective, RecomputeKind::kFull}) {
+    for (const RecomputeKind recompute : {RecomputeKind::kNone, RecomputeKind::kSelective,
+                                          RecomputeKind::kHalf, RecomputeKind::kFull}) {
+      if (recompute == RecomputeKind::kHalf && !shape_.is_transformer()) continue;
       if (recompute == RecomputeKind::kSelective &&
           (layout.has_fused_attention || !shape_.is_transformer())) {
         continue;
@@ -102,21 +103,23 @@ class Searcher {
 
   void refuse_nothing() const {
     if (found_.num_tried == 0) {
-      throw Error(ErrorKind::kInvalidArgument,
-                  fmt::format("a batch of {} cannot be split over {} devices: with tensor groups of "
-                              "at most {} and {} stages there are replicas that do not divide it; "
-                              "give a multiple of {}",
-                              search_.global_batch, num_devices_, machine_.devices_per_host,
-                              std::min(kMostStages, shape_.num_blocks()), num_devices_));
+      throw Error(
+          ErrorKind::kInvalidArgument,
+          fmt::format("a batch of {} cannot be split over {} devices: with tensor groups of "
+                      "at most {} and {} stages there are replicas that do not divide it; "
+                      "give a multiple of {}",
+                      search_.global_batch, num_devices_, machine_.devices_per_host,
+                      std::min(kMostStages, shape_.num_blocks()), num_devices_));
     }
     if (found_.num_fitting > 0) return;
     constexpr double kGiB = 1024.0 * 1024 * 1024;
-    throw Error(ErrorKind::kResourceExhausted,
-                fmt::format("{} does not fit: the least that a layout of {} devices needs is {:.1f} "
-                            "GiB a device, {:.1f} of {:.1f} may be used; take more hosts",
-                            shape_.name, num_devices_, least_ / kGiB,
-                            search_.memory_part * machine_.accelerator.memory_bytes / kGiB,
-                            machine_.accelerator.memory_bytes / kGiB));
+    throw Error(
+        ErrorKind::kResourceExhausted,
+        fmt::format("{} does not fit: the least that a layout of {} devices needs is {:.1f} "
+                    "GiB a device, {:.1f} of {:.1f} may be used; take more hosts",
+                    shape_.name, num_devices_, least_ / kGiB,
+                    search_.memory_part * machine_.accelerator.memory_bytes / kGiB,
+                    machine_.accelerator.memory_bytes / kGiB));
   }
 
   const ModelShape& shape_;

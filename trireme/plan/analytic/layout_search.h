@@ -14,8 +14,9 @@ struct LayoutSearch {
   std::int64_t global_batch = 1;
   std::int64_t seq_len = 0;  ///< 0: the model's.
   MatrixType type = MatrixType::kBf16;
-  double memory_part = 0.92;  ///< Of a device's memory that a layout may take; the rest is the driver's and lost between buffers.
-  std::size_t most = 10;      ///< Layouts that are returned.
+  double memory_part =
+      0.92;  ///< Of a device's memory that a layout may take; the rest is the driver's and lost between buffers.
+  std::size_t most = 10;  ///< Layouts that are returned.
 };
 
 struct FoundLayout {
@@ -24,9 +25,9 @@ struct FoundLayout {
 };
 
 struct LayoutsFound {
-  std::vector<FoundLayout> best;   ///< Fastest first; of equally fast ones the one with less memory.
-  std::int64_t num_tried = 0;      ///< Layouts that the model, the devices and the batch allow.
-  std::int64_t num_fitting = 0;    ///< Of those, with enough memory.
+  std::vector<FoundLayout> best;  ///< Fastest first; of equally fast ones the one with less memory.
+  std::int64_t num_tried = 0;     ///< Layouts that the model, the devices and the batch allow.
+  std::int64_t num_fitting = 0;   ///< Of those, with enough memory.
 };
 
 /// Tries tensor groups within a host, pipelines, parts of a rank, microbatches, recomputation, sharding.
@@ -44,8 +45,8 @@ struct PublishedLayout {
   std::string model;
   std::string machine;
   std::int64_t num_hosts = 0;
-  TrainLayout layout;      ///< Tensor 0 where the split is not published.
-  double step_s = 0;       ///< 0: not published.
+  TrainLayout layout;  ///< Tensor 0 where the split is not published.
+  double step_s = 0;   ///< 0: not published.
   double samples_per_s = 0;
   double days = 0;
   std::string source;

@@ -18,7 +18,7 @@ struct Accelerator {
   double f8_flops = 0;   ///< Of f8; as of f16 where it has none.
   double memory_bytes_per_s = 0;
   double memory_bytes = 0;
-  int num_units = 1;         ///< Processors that share the tiles of a product (SMs, compute units, cores).
+  int num_units = 1;  ///< Processors that share the tiles of a product (SMs, compute units, cores).
   bool is_overlapped = false;  ///< Its software hides sums of gradients and has fused attention.
   bool operator==(const Accelerator&) const = default;
 

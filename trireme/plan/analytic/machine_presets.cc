@@ -1,6 +1,6 @@
-#include "trireme/plan/analytic/machine.h"
-
 #include <cmath>
+
+#include "trireme/plan/analytic/machine.h"
 
 // Every number is its maker's: NVIDIA's data sheets of V100 (2020), A100 (2021), H100 (2023), H200, GB200 (2024), Tesla P40; AWS's pages of p3dn,
 // p4d, p4de, p5 (network of an instance); DGX user guides (cards of a host). NVLink is given as half of the bidirectional figure.

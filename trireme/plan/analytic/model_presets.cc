@@ -131,8 +131,7 @@ void add_gpts(std::vector<ModelShape>& all) {
   for (const ModelShape& shape :
        {mpt("mpt-125m", 12, 768, 12), mpt("mpt-350m", 24, 1024, 16), mpt("mpt-760m", 24, 1536, 12),
         mpt("mpt-1b", 24, 2048, 16), mpt("mpt-3b", 32, 2560, 20), mpt("mpt-7b", 32, 4096, 32),
-        mpt("mpt-13b", 40, 5120, 40), mpt("mpt-30b", 48, 7168, 56),
-        mpt("mpt-70b", 80, 8192, 64)}) {
+        mpt("mpt-13b", 40, 5120, 40), mpt("mpt-30b", 48, 7168, 56), mpt("mpt-70b", 80, 8192, 64)}) {
     all.push_back(shape);
   }
 }
@@ -159,15 +158,15 @@ void add_encoders(std::vector<ModelShape>& all) {
   for (const ModelShape& shape :
        {bert("bert-base", 12, 768, 12, 30522), bert("bert-large", 24, 1024, 16, 30522),
         bert("bert-4b", 48, 2560, 32, 30592), bert("bert-20b", 48, 6144, 96, 30592),
-        bert("bert-100b", 96, 9216, 96, 30592), t5("t5-large", {24, 1024, 16, 64, 4096, 32128, false}),
+        bert("bert-100b", 96, 9216, 96, 30592),
+        t5("t5-large", {24, 1024, 16, 64, 4096, 32128, false}),
         t5("t5-3b", {24, 1024, 32, 128, 16384, 32128, false}),
         t5("t5-11b", {24, 1024, 128, 128, 65536, 32128, false}),
         t5("nemo-t5-220m", {12, 768, 12, 64, 2048, 29184, true}),
         t5("nemo-t5-3b", {24, 2048, 32, 64, 5120, 29184, true}),
         t5("nemo-mt5-390m", {12, 768, 12, 64, 2048, 250112, true}),
-        t5("nemo-mt5-3b", {24, 2048, 32, 64, 5120, 250112, true}),
-        resnet("resnet50", {3, 4, 6, 3}), resnet("resnet101", {3, 4, 23, 3}),
-        resnet("resnet152", {3, 8, 36, 3})}) {
+        t5("nemo-mt5-3b", {24, 2048, 32, 64, 5120, 250112, true}), resnet("resnet50", {3, 4, 6, 3}),
+        resnet("resnet101", {3, 4, 23, 3}), resnet("resnet152", {3, 8, 36, 3})}) {
     all.push_back(shape);
   }
 }
@@ -190,22 +189,22 @@ struct Alias {
 };
 
 constexpr std::array kAliases = {
-    Alias{"llama3.18b", "llama3-8b"},      Alias{"llama3.170b", "llama3-70b"},
-    Alias{"llama3.1405b", "llama3-405b"},  Alias{"llama31405b", "llama3-405b"},
-    Alias{"llama27b", "llama2-7b"},        Alias{"bloom", "bloom-176b"},
-    Alias{"bloom176b", "bloom-176b"},      Alias{"gpt18.4b", "gpt-18b"},
-    Alias{"gpt39.1b", "gpt-39b"},          Alias{"gpt175b", "gpt3-175b"},
-    Alias{"gpt3175b", "gpt3-175b"},        Alias{"gpt530b", "mt-nlg-530b"},
-    Alias{"bert110m", "bert-base"},        Alias{"t5220m", "nemo-t5-220m"},
-    Alias{"mt5390m", "nemo-mt5-390m"},     Alias{"mt53b", "nemo-mt5-3b"},
-    Alias{"bertlarge", "bert-large"},      Alias{"llama3.38b", "llama3-8b"},
-    Alias{"llama3.370b", "llama3-70b"},    Alias{"mixtral8x7b", "mixtral-8x7b"},
+    Alias{"llama3.18b", "llama3-8b"},     Alias{"llama3.170b", "llama3-70b"},
+    Alias{"llama3.1405b", "llama3-405b"}, Alias{"llama31405b", "llama3-405b"},
+    Alias{"llama27b", "llama2-7b"},       Alias{"bloom", "bloom-176b"},
+    Alias{"bloom176b", "bloom-176b"},     Alias{"gpt18.4b", "gpt-18b"},
+    Alias{"gpt39.1b", "gpt-39b"},         Alias{"gpt175b", "gpt3-175b"},
+    Alias{"gpt3175b", "gpt3-175b"},       Alias{"gpt530b", "mt-nlg-530b"},
+    Alias{"bert110m", "bert-base"},       Alias{"t5220m", "nemo-t5-220m"},
+    Alias{"mt5390m", "nemo-mt5-390m"},    Alias{"mt53b", "nemo-mt5-3b"},
+    Alias{"bertlarge", "bert-large"},     Alias{"llama3.38b", "llama3-8b"},
+    Alias{"llama3.370b", "llama3-70b"},   Alias{"mixtral8x7b", "mixtral-8x7b"},
 };
 
 }  // namespace
 
-ModelShape gpt_shape(std::string name, std::int64_t layers, std::int64_t hidden,
-                     std::int64_t heads, std::int64_t vocab) {
+ModelShape gpt_shape(std::string name, std::int64_t layers, std::int64_t hidden, std::int64_t heads,
+                     std::int64_t vocab) {
   ModelShape shape;
   shape.name = std::move(name);
   shape.layers = layers;

@@ -36,9 +36,8 @@ std::int64_t convolution_parameters(const Convolution& one) {
 
 void check_positive(const ModelShape& shape, const char* field, std::int64_t value) {
   if (value > 0) return;
-  throw Error(ErrorKind::kInvalidArgument,
-              "model '" + shape.name + "': " + field + " must be at least 1, got " +
-                  std::to_string(value));
+  throw Error(ErrorKind::kInvalidArgument, "model '" + shape.name + "': " + field +
+                                               " must be at least 1, got " + std::to_string(value));
 }
 
 /// FLOPs of a forward pass over one sample, of products and of attention.
@@ -105,8 +104,8 @@ std::int64_t outer_parameters(const ModelShape& shape) {
     // Segments, norm of embeddings for the last one counted above, pooler, transform with norm and output bias of
     // the hidden-token head, next sentence.
     const std::int64_t square = shape.hidden * shape.hidden + shape.hidden;
-    result += 2 * shape.hidden + 2 * square + norm_parameters(shape) + shape.vocab +
-              2 * shape.hidden + 2;
+    result +=
+        2 * shape.hidden + 2 * square + norm_parameters(shape) + shape.vocab + 2 * shape.hidden + 2;
   }
   return result;
 }
@@ -139,8 +138,8 @@ double model_flops(const ModelShape& shape, std::int64_t seq_len) {
     head_tokens = static_cast<double>(shape.decoder_seq_len);
     const double inner = static_cast<double>(shape.heads * shape.head_size);
     const double hidden = static_cast<double>(shape.hidden);
-    const double cross = 2 * hidden * inner * (2 * head_tokens + 2 * tokens) +
-                         4 * head_tokens * tokens * inner;
+    const double cross =
+        2 * hidden * inner * (2 * head_tokens + 2 * tokens) + 4 * head_tokens * tokens * inner;
     forward += static_cast<double>(shape.decoder_layers) *
                (block_flops(shape, head_tokens, head_tokens, active) + cross);
   }

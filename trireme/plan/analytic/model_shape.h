@@ -32,7 +32,7 @@ struct ModelShape {
   std::int64_t decoder_layers = 0;  ///< T5 alone.
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;   ///< Fewer than heads: grouped queries.
+  std::int64_t kv_heads = 0;  ///< Fewer than heads: grouped queries.
   std::int64_t head_size = 0;
   std::int64_t ffn = 0;        ///< Width of the feed-forward.
   bool is_gated = false;       ///< Two products into it: SwiGLU, GEGLU.
@@ -42,7 +42,7 @@ struct ModelShape {
   bool has_bias = true;        ///< Linear layers and norms have one.
   bool has_embedding_norm = false;
   bool has_dropout = true;
-  std::int64_t experts = 1;        ///< Feed-forwards of a block; above 1: a mixture.
+  std::int64_t experts = 1;         ///< Feed-forwards of a block; above 1: a mixture.
   std::int64_t active_experts = 1;  ///< That each token goes through.
   std::int64_t seq_len = 0;         ///< Usual samples: tokens; images: rows.
   std::int64_t decoder_seq_len = 0;
@@ -71,8 +71,8 @@ std::int64_t parameters(const ModelShape& shape);
 double model_flops(const ModelShape& shape, std::int64_t seq_len);
 
 /// A GPT as Megatron has it: learned positions, biases, tied head, feed-forward four times as wide.
-ModelShape gpt_shape(std::string name, std::int64_t layers, std::int64_t hidden,
-                     std::int64_t heads, std::int64_t vocab = 51200);
+ModelShape gpt_shape(std::string name, std::int64_t layers, std::int64_t hidden, std::int64_t heads,
+                     std::int64_t vocab = 51200);
 
 /// The named models: gpt3-175b, llama3-405b, bloom-176b, t5-3b, ...
 const std::vector<ModelShape>& models();

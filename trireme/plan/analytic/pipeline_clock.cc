@@ -44,8 +44,7 @@ double PlayedPipeline::step() const { return end.empty() ? 0 : *std::ranges::max
 
 PipelineClock::PipelineClock(schedule::Schedule schedule) : schedule_(std::move(schedule)) {
   const int num_stages = schedule_.num_stages;
-  const std::size_t num_cells =
-      static_cast<std::size_t>(num_stages) * schedule_.num_microbatches;
+  const std::size_t num_cells = static_cast<std::size_t>(num_stages) * schedule_.num_microbatches;
   std::vector<char> values(num_cells), gradients(num_cells);
   const auto cell = [&](int stage, int microbatch) {
     return static_cast<std::size_t>(stage) * schedule_.num_microbatches + microbatch;

@@ -41,10 +41,10 @@ double reduction_s(const GroupTimes& groups, const TrainLayout& layout,
   if (layout.sharding >= ShardingKind::kGradients) return 0;
   const CollectiveGroup group{layout.data * layout.context, layout.tensor};
   const double bytes = layout.type == MatrixType::kF16 ? 2 : 4;
-  const double seconds =
-      layout.sharding == ShardingKind::kState
-          ? groups.gather_s(group, bytes * num_parameters) + groups.gather_s(group, 2 * num_parameters)
-          : groups.all_reduce_s(group, bytes * num_parameters);
+  const double seconds = layout.sharding == ShardingKind::kState
+                             ? groups.gather_s(group, bytes * num_parameters) +
+                                   groups.gather_s(group, 2 * num_parameters)
+                             : groups.all_reduce_s(group, bytes * num_parameters);
   return seconds * (layout.is_overlapped ? achieved.hidden_reduction : 1);
 }
 
@@ -54,7 +54,8 @@ StageSeconds stage_seconds(const ModelShape& shape, const Machine& machine,
                            const TrainLayout& layout, const AchievedParts& achieved) {
   const BlockTimes blocks(shape, machine, layout, achieved);
   const BlockSeconds encoder = block_seconds(blocks.block(0), layout, achieved);
-  const BlockSeconds decoder = block_seconds(blocks.block(shape.num_blocks() - 1), layout, achieved);
+  const BlockSeconds decoder =
+      block_seconds(blocks.block(shape.num_blocks() - 1), layout, achieved);
   const std::int64_t parts = layout.pipeline * layout.virtual_stages;
   const std::vector<std::int64_t> first = split_blocks(shape.num_blocks(), parts);
   StageSeconds result{{std::vector<double>(parts), std::vector<double>(parts)},
@@ -74,13 +75,14 @@ StageSeconds stage_seconds(const ModelShape& shape, const Machine& machine,
   result.times.forward.back() += head.forward_s;
   result.times.backward.back() += head.backward_s;
   if (layout.pipeline > 1) {
-    const double elements =
-        shape.is_transformer()
-            ? layout.tokens() * static_cast<double>(shape.hidden) / static_cast<double>(layout.tensor)
-            : static_cast<double>(layout.microbatch) * 56 * 56 * 256;
+    const double elements = shape.is_transformer()
+                                ? layout.tokens() * static_cast<double>(shape.hidden) /
+                                      static_cast<double>(layout.tensor)
+                                : static_cast<double>(layout.microbatch) * 56 * 56 * 256;
     const GroupTimes groups(machine, achieved);
     const double bytes = layout.type == MatrixType::kF32 ? 4 : 2;
-    result.times.hop = groups.message_s(layout.tensor * layout.context * layout.data, bytes * elements);
+    result.times.hop =
+        groups.message_s(layout.tensor * layout.context * layout.data, bytes * elements);
     result.times.hop_blocks = !layout.is_overlapped;
   }
   return result;
@@ -103,8 +105,9 @@ AnalyticStep predict_time(const ModelShape& shape, const Machine& machine,
   const BlockTimes blocks(shape, machine, layout, achieved);
   const GroupTimes groups(machine, achieved);
   const std::vector<double> counts = rank_parameters(shape, layout);
-  const double replicas =
-      layout.sharding == ShardingKind::kNone ? 1.0 : static_cast<double>(layout.data * layout.context);
+  const double replicas = layout.sharding == ShardingKind::kNone
+                              ? 1.0
+                              : static_cast<double>(layout.data * layout.context);
   AnalyticStep result;
   const auto m = static_cast<double>(layout.num_microbatches());
   for (std::int64_t rank = 0; rank < layout.pipeline; ++rank) {

@@ -14,14 +14,15 @@ namespace trireme::analytic {
 /// A step as it is expected, by what the rank does that ends last. The parts add up to the step.
 struct AnalyticStep {
   double step_s = 0;
-  double compute_s = 0;    ///< Products and what is between them.
-  double tensor_s = 0;     ///< Collectives of tensor and context groups and gathers of parameters that compute waits for.
+  double compute_s = 0;  ///< Products and what is between them.
+  double tensor_s =
+      0;  ///< Collectives of tensor and context groups and gathers of parameters that compute waits for.
   double transfer_s = 0;   ///< Messages of the pipeline that compute waits for.
   double bubble_s = 0;     ///< Waiting for other stages.
   double reduction_s = 0;  ///< Sum of gradients that is left when the backward is done.
   double update_s = 0;     ///< Optimizer.
   double other_s = 0;
-  MemoryByKind memory;     ///< Of the fullest rank.
+  MemoryByKind memory;            ///< Of the fullest rank.
   std::int64_t fullest_rank = 0;  ///< Of the pipeline.
 
   double samples_per_s(const TrainLayout& layout) const {

@@ -13,16 +13,15 @@ struct Megatron {
 
 /// The ten of 2021, DGX A100 with eight cards of 200 Gb/s.
 void add_megatron(std::vector<PublishedLayout>& all) {
-  for (const Megatron& one : {Megatron{"gpt-1.7b", 1, 1, 32, 16, 512, 3.53},
-                              Megatron{"gpt-3.6b", 2, 1, 32, 16, 512, 3.7},
-                              Megatron{"gpt-7.5b", 4, 1, 32, 16, 512, 3.7},
-                              Megatron{"gpt-18b", 8, 1, 32, 8, 1024, 9.4},
-                              Megatron{"gpt-39b", 8, 2, 32, 4, 1536, 14.45},
-                              Megatron{"gpt-76b", 8, 4, 32, 2, 1792, 16.06},
-                              Megatron{"gpt-145b", 8, 8, 24, 2, 2304, 24.82},
-                              Megatron{"gpt-310b", 8, 16, 15, 1, 2160, 37.61},
-                              Megatron{"gpt-530b", 8, 35, 9, 1, 2520, 54.08},
-                              Megatron{"gpt-1t", 8, 64, 6, 1, 3072, 102.63}}) {
+  for (const Megatron& one :
+       {Megatron{"gpt-1.7b", 1, 1, 32, 16, 512, 3.53}, Megatron{"gpt-3.6b", 2, 1, 32, 16, 512, 3.7},
+        Megatron{"gpt-7.5b", 4, 1, 32, 16, 512, 3.7}, Megatron{"gpt-18b", 8, 1, 32, 8, 1024, 9.4},
+        Megatron{"gpt-39b", 8, 2, 32, 4, 1536, 14.45},
+        Megatron{"gpt-76b", 8, 4, 32, 2, 1792, 16.06},
+        Megatron{"gpt-145b", 8, 8, 24, 2, 2304, 24.82},
+        Megatron{"gpt-310b", 8, 16, 15, 1, 2160, 37.61},
+        Megatron{"gpt-530b", 8, 35, 9, 1, 2520, 54.08},
+        Megatron{"gpt-1t", 8, 64, 6, 1, 3072, 102.63}}) {
     PublishedLayout published;
     published.model = one.model;
     published.machine = "dgx_a100";
@@ -45,14 +44,22 @@ std::vector<PublishedLayout> make_published() {
   std::vector<PublishedLayout> all;
   add_megatron(all);
   // The split of the eight ranks of a model, batch and tokens are not published.
-  PublishedLayout t5{"t5-3b", "p4d", 256, {}, 0, 0, 4.68, "AWS, December 2020 (another text: 4.86 days)"};
+  PublishedLayout t5{"t5-3b", "p4d", 256,  {},
+                     0,       0,     4.68, "AWS, December 2020 (another text: 4.86 days)"};
   t5.layout.tensor = 0;
   t5.layout.data = 256;
   all.push_back(t5);
-  PublishedLayout gpt3{"gpt3-175b", "p4d", 120, {}, 0, 32, 0, "AWS machine learning blog, March 2022"};
+  PublishedLayout gpt3{"gpt3-175b", "p4d", 120, {},
+                       0,           32,    0,   "AWS machine learning blog, March 2022"};
   gpt3.layout.tensor = 0;
   all.push_back(gpt3);
-  PublishedLayout bloom{"bloom-176b", "jean_zay_a100", 48, {}, 104.7, 0, 0,
+  PublishedLayout bloom{"bloom-176b",
+                        "jean_zay_a100",
+                        48,
+                        {},
+                        104.7,
+                        0,
+                        0,
                         "bigscience-workshop/bigscience train/tr11-176B-ml/README.md"};
   bloom.layout.tensor = 4;
   bloom.layout.pipeline = 12;

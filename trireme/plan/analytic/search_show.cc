@@ -19,6 +19,8 @@ const char* word(RecomputeKind kind) {
       return "none";
     case RecomputeKind::kSelective:
       return "scores";
+    case RecomputeKind::kHalf:
+      return "half";
     case RecomputeKind::kFull:
       break;
   }
@@ -106,14 +108,10 @@ Json json_of(const AnalyticStep& step) {
 }
 
 Json json_of(const TrainLayout& layout) {
-  return {{"tensor", layout.tensor},
-          {"pipeline", layout.pipeline},
-          {"parts", layout.virtual_stages},
-          {"data", layout.data},
-          {"microbatch", layout.microbatch},
-          {"global_batch", layout.global_batch},
-          {"seq_len", layout.seq_len},
-          {"recompute", word(layout.recompute)},
+  return {{"tensor", layout.tensor},         {"pipeline", layout.pipeline},
+          {"parts", layout.virtual_stages},  {"data", layout.data},
+          {"microbatch", layout.microbatch}, {"global_batch", layout.global_batch},
+          {"seq_len", layout.seq_len},       {"recompute", word(layout.recompute)},
           {"sharded", word(layout.sharding)}};
 }
 
@@ -159,7 +157,8 @@ Json to_json(const ShownSearch& shown) {
   }
   for (std::size_t i = 0; i < shown.sources.size(); ++i) {
     const PublishedLayout& source = shown.sources[i];
-    Json json = {{"machine", source.machine}, {"hosts", source.num_hosts}, {"source", source.source}};
+    Json json = {
+        {"machine", source.machine}, {"hosts", source.num_hosts}, {"source", source.source}};
     const auto add = [&json](const char* name, double value) {
       json[name] = value > 0 ? Json(value) : Json(nullptr);
     };

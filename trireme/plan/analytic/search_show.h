@@ -15,7 +15,8 @@ struct ShownSearch {
   const Machine& machine;
   const LayoutSearch& search;
   const LayoutsFound& found;
-  std::vector<FoundLayout> published;  ///< Published layouts as they are predicted, in the order of `sources`.
+  std::vector<FoundLayout>
+      published;  ///< Published layouts as they are predicted, in the order of `sources`.
   std::vector<PublishedLayout> sources;
   double num_samples = 0;  ///< Of a training; 0: not asked.
 };

@@ -64,8 +64,8 @@ void check(const ModelShape& shape, const TrainLayout& layout) {
                        layout.seq_len));
   }
   if (std::ranges::find(kSchedules, layout.schedule) == kSchedules.end()) {
-    refuse(fmt::format("schedule '{}' is none of: {}", layout.schedule,
-                       fmt::join(kSchedules, ", ")));
+    refuse(
+        fmt::format("schedule '{}' is none of: {}", layout.schedule, fmt::join(kSchedules, ", ")));
   }
   const std::int64_t parts = layout.pipeline * layout.virtual_stages;
   if (parts > shape.num_blocks()) {
@@ -83,8 +83,8 @@ void check(const ModelShape& shape, const TrainLayout& layout) {
 }
 
 std::string to_text(const TrainLayout& layout) {
-  std::string text = fmt::format("tensor {} x pipeline {} x data {}", layout.tensor,
-                                 layout.pipeline, layout.data);
+  std::string text =
+      fmt::format("tensor {} x pipeline {} x data {}", layout.tensor, layout.pipeline, layout.data);
   if (layout.context > 1) text += fmt::format(" x context {}", layout.context);
   if (layout.virtual_stages > 1) text += fmt::format(", {} parts a rank", layout.virtual_stages);
   return text + fmt::format(", microbatch {}", layout.microbatch);

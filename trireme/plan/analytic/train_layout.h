@@ -12,6 +12,7 @@ namespace trireme::analytic {
 enum class RecomputeKind : std::uint8_t {
   kNone,
   kSelective,  ///< Scores of attention.
+  kHalf,       ///< What lies between products, and every second product (torchtitan's `selective`).
   kFull,       ///< All but the inputs of blocks.
 };
 
@@ -32,7 +33,8 @@ struct TrainLayout {
   std::int64_t virtual_stages = 1;  ///< Parts of the model that each stage's rank has.
   std::int64_t context = 1;
   std::int64_t data = 1;
-  std::int64_t expert = 1;  ///< Ranks of a replica group that share a mixture's experts; divides data.
+  std::int64_t expert =
+      1;  ///< Ranks of a replica group that share a mixture's experts; divides data.
   std::int64_t microbatch = 1;
   std::int64_t global_batch = 1;
   std::int64_t seq_len = 0;
@@ -40,10 +42,11 @@ struct TrainLayout {
   RecomputeKind recompute = RecomputeKind::kNone;
   ShardingKind sharding = ShardingKind::kNone;
   MatrixType type = MatrixType::kBf16;
-  bool has_sequence_parallel = false;  ///< Norms and dropout of a tensor group each on a part of the tokens.
-  bool has_fused_attention = false;    ///< Scores are not written to memory.
-  bool is_eager = false;               ///< Small operators are kernels of their own.
-  bool is_overlapped = false;          ///< Sums of gradients and of tensor groups run beside compute.
+  bool has_sequence_parallel =
+      false;  ///< Norms and dropout of a tensor group each on a part of the tokens.
+  bool has_fused_attention = false;  ///< Scores are not written to memory.
+  bool is_eager = false;             ///< Small operators are kernels of their own.
+  bool is_overlapped = false;        ///< Sums of gradients and of tensor groups run beside compute.
 
   std::int64_t num_devices() const { return tensor * pipeline * context * data; }
   std::int64_t num_microbatches() const { return global_batch / (data * microbatch); }

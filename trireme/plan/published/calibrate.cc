@@ -19,8 +19,8 @@ using analytic::AchievedByDevice;
 using analytic::AchievedField;
 using analytic::AchievedParts;
 
-constexpr double kScale = 0.05;     // Of an error that is usual.
-constexpr double kOutlier = 0.08;   // From where errors count linearly.
+constexpr double kScale = 0.05;      // Of an error that is usual.
+constexpr double kOutlier = 0.08;    // From where errors count linearly.
 constexpr double kDevicePart = 0.7;  // Of a field's spread: how far a device may be from all.
 constexpr int kMostSteps = 25;
 
@@ -183,7 +183,8 @@ class Calibration {
 
 AchievedByDevice calibrate(std::span<const RunCase> cases) {
   if (cases.empty()) {
-    throw Error(ErrorKind::kInvalidArgument, "there is no run to calibrate with; name other groups");
+    throw Error(ErrorKind::kInvalidArgument,
+                "there is no run to calibrate with; name other groups");
   }
   return Calibration(cases).run();
 }

@@ -17,7 +17,8 @@ struct ErrorSummary {
   double mean = 0;  ///< MAPE.
   double worst = 0;
   double bias = 0;  ///< Median with sign.
-  double rank_correlation = 0;  ///< Spearman's, of steps; NaN for fewer than three cases or where all are equal.
+  double rank_correlation =
+      0;  ///< Spearman's, of steps; NaN for fewer than three cases or where all are equal.
 };
 
 /// Of lists of the same length, of at least one.
@@ -29,9 +30,9 @@ double rank_correlation(std::span<const double> a, std::span<const double> b);
 /// A judged run.
 struct JudgedRun {
   RunCase run;
-  double step_s = 0;         ///< Predicted.
-  double linear_s = 0;       ///< By the linear fit.
-  double memory_bytes = 0;   ///< Predicted, of the fullest rank.
+  double step_s = 0;        ///< Predicted.
+  double linear_s = 0;      ///< By the linear fit.
+  double memory_bytes = 0;  ///< Predicted, of the fullest rank.
 };
 
 struct JudgedGroup {
@@ -63,7 +64,7 @@ Judgement judge(std::span<const RunCase> cases, const std::vector<std::string>& 
 
 /// How runs are left out in turn.
 enum class LeaveOut : std::uint8_t {
-  kGroup,   ///< Those of a source and device.
+  kGroup,  ///< Those of a source and device.
   kSource,
   kDevice,  ///< Those of a kind of device, whatever the source.
 };

@@ -28,7 +28,8 @@ std::array<double, kNumFeatures> features(const RunCase& one) {
   const double blocks = static_cast<double>(one.shape.num_blocks()) / stages;
   const bool is_wide = layout.tensor > machine.devices_per_host;
   const double tensor_rate = is_wide ? machine.network_share() : machine.link_bytes_per_s;
-  const double updated = layout.sharding == ShardingKind::kNone ? parameters : parameters / replicas;
+  const double updated =
+      layout.sharding == ShardingKind::kNone ? parameters : parameters / replicas;
   const double gathered = layout.sharding >= ShardingKind::kGradients ? m * parameters : 0;
   return {products,
           products * (stages - 1) / (m * static_cast<double>(layout.virtual_stages)),

@@ -35,8 +35,9 @@ std::int64_t whole(double number) { return std::llround(number); }
 ModelShape shape_of(const RunRow& row) {
   const ModelShape* known = analytic::model_of_text(row.model);
   const bool has_sizes = row.layers > 0 && row.hidden > 0;
-  const bool fits = known != nullptr &&
-                    (!has_sizes || (known->layers == whole(row.layers) && known->hidden == whole(row.hidden)));
+  const bool fits =
+      known != nullptr &&
+      (!has_sizes || (known->layers == whole(row.layers) && known->hidden == whole(row.hidden)));
   ModelShape shape;
   if (fits) {
     shape = *known;
@@ -102,7 +103,9 @@ bool counts_recomputation(const RunRow& row, const ModelShape& shape) {
 
 RecomputeKind recompute_of(const RunRow& row, const ModelShape& shape) {
   if (row.recompute.starts_with("full")) return RecomputeKind::kFull;
-  if (row.recompute.starts_with("sel")) return RecomputeKind::kSelective;
+  if (row.recompute.starts_with("sel")) {
+    return contains(row.zero_fsdp, "FSDP") ? RecomputeKind::kHalf : RecomputeKind::kSelective;
+  }
   const bool is_said = !row.recompute.empty() && row.recompute != "not stated";
   if (!is_said && counts_recomputation(row, shape)) return RecomputeKind::kFull;
   return RecomputeKind::kNone;
@@ -110,9 +113,11 @@ RecomputeKind recompute_of(const RunRow& row, const ModelShape& shape) {
 
 TrainLayout layout_of(const RunRow& row, const ModelShape& shape,
                       const analytic::Machine& machine) {
-  for (const auto& [name, value] :
-       {std::pair{"tp", row.tp}, {"pp", row.pp}, {"global_batch", row.global_batch},
-        {"seq_len", row.seq_len}, {"microbatch", row.microbatch}}) {
+  for (const auto& [name, value] : {std::pair{"tp", row.tp},
+                                    {"pp", row.pp},
+                                    {"global_batch", row.global_batch},
+                                    {"seq_len", row.seq_len},
+                                    {"microbatch", row.microbatch}}) {
     if (value == 0) throw Skip{fmt::format("no {}", name), std::string(name) + " is empty"};
   }
   TrainLayout layout;

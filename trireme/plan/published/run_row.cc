@@ -23,16 +23,11 @@ struct TextColumn {
 };
 
 constexpr std::array kTexts = {
-    TextColumn{"source", &RunRow::source, true},
-    TextColumn{"model", &RunRow::model, true},
-    TextColumn{"gpu_type", &RunRow::gpu_type, true},
-    TextColumn{"note", &RunRow::note},
-    TextColumn{"recompute", &RunRow::recompute},
-    TextColumn{"precision", &RunRow::precision},
-    TextColumn{"schedule", &RunRow::schedule},
-    TextColumn{"zero_fsdp", &RunRow::zero_fsdp},
-    TextColumn{"flops_kind", &RunRow::flops_kind},
-    TextColumn{"attention", &RunRow::attention},
+    TextColumn{"source", &RunRow::source, true},     TextColumn{"model", &RunRow::model, true},
+    TextColumn{"gpu_type", &RunRow::gpu_type, true}, TextColumn{"note", &RunRow::note},
+    TextColumn{"recompute", &RunRow::recompute},     TextColumn{"precision", &RunRow::precision},
+    TextColumn{"schedule", &RunRow::schedule},       TextColumn{"zero_fsdp", &RunRow::zero_fsdp},
+    TextColumn{"flops_kind", &RunRow::flops_kind},   TextColumn{"attention", &RunRow::attention},
 };
 
 struct NumberColumn {
@@ -92,10 +87,11 @@ std::vector<Values> split(std::string_view text, const std::string& origin) {
   const std::size_t taken =
       csv_parse(&parser, text.data(), text.size(), take_value, take_row, &reader);
   if (taken != text.size() || csv_fini(&parser, take_value, take_row, &reader) != 0) {
-    throw Error(ErrorKind::kCorruptData,
-                fmt::format("{}, row {}: quotes do not fit; a value with quotes or commas stands in "
-                            "quotes, a quote in it twice",
-                            origin, reader.rows.size() + 1));
+    throw Error(
+        ErrorKind::kCorruptData,
+        fmt::format("{}, row {}: quotes do not fit; a value with quotes or commas stands in "
+                    "quotes, a quote in it twice",
+                    origin, reader.rows.size() + 1));
   }
   return std::move(reader.rows);
 }
@@ -118,10 +114,11 @@ double number_of(const std::string& text, const std::string& where) {
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool is_number = code == std::errc() && end == text.data() + text.size();
   if (is_number && std::isfinite(value) && value >= 0) return value;
-  throw Error(ErrorKind::kCorruptData,
-              fmt::format("{}: '{}' is no number of 0 or more; leave it empty where the source does "
-                          "not say",
-                          where, text));
+  throw Error(
+      ErrorKind::kCorruptData,
+      fmt::format("{}: '{}' is no number of 0 or more; leave it empty where the source does "
+                  "not say",
+                  where, text));
 }
 
 }  // namespace
@@ -159,8 +156,9 @@ std::vector<RunRow> parse_runs(std::string_view text, const std::string& origin)
     }
     if (row.gpus < 1) {
       throw Error(ErrorKind::kCorruptData,
-                  where + ", column gpus: a run has at least one device; correct it or leave the "
-                          "row out");
+                  where +
+                      ", column gpus: a run has at least one device; correct it or leave the "
+                      "row out");
     }
     result.push_back(std::move(row));
   }
