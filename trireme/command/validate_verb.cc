@@ -1,8 +1,9 @@
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "trireme/arguments/words.h"
 #include "trireme/command/verbs.h"
 #include "trireme/error.h"
 #include "trireme/plan/published/judge.h"
@@ -13,41 +14,28 @@
 namespace trireme::command {
 namespace {
 
-enum class LeaveOutWord : std::uint8_t { kNothing, kGroup, kSource, kDevice };
-
 struct ValidateVerbOptions {
   std::string file;
   std::vector<std::string> calibrate;
   std::vector<std::string> judged;
-  LeaveOutWord leave_out = LeaveOutWord::kNothing;
+  std::optional<published::LeaveOut> leave_out;
   bool has_rows = false;
 };
 
 published::Judgement judge(const ValidateVerbOptions& options, const published::RunCases& cases) {
-  const bool has_groups = !options.calibrate.empty() || !options.judged.empty();
-  switch (options.leave_out) {
-    case LeaveOutWord::kGroup:
-    case LeaveOutWord::kSource:
-    case LeaveOutWord::kDevice:
-      if (has_groups) {
-        throw Error(ErrorKind::kInvalidArgument,
-                    "--leave-out takes every group in turn; leave --calibrate and --judge out");
-      }
-      break;
-    case LeaveOutWord::kNothing:
-      if (!options.calibrate.empty()) {
-        return published::judge(cases.cases, options.calibrate, options.judged);
-      }
+  if (options.leave_out) {
+    if (!options.calibrate.empty() || !options.judged.empty()) {
       throw Error(ErrorKind::kInvalidArgument,
-                  "name the runs to calibrate with, --calibrate SOURCE.., or leave out every group "
-                  "in turn, --leave-out group");
+                  "--leave-out takes every group in turn; leave --calibrate and --judge out");
+    }
+    return published::judge_each(cases.cases, *options.leave_out);
   }
-  if (options.leave_out == LeaveOutWord::kGroup) {
-    return published::judge_each(cases.cases, published::LeaveOut::kGroup);
+  if (options.calibrate.empty()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "name the runs to calibrate with, --calibrate SOURCE.., or leave out every group "
+                "in turn, --leave-out group");
   }
-  return published::judge_each(cases.cases, options.leave_out == LeaveOutWord::kSource
-                                                ? published::LeaveOut::kSource
-                                                : published::LeaveOut::kDevice);
+  return published::judge(cases.cases, options.calibrate, options.judged);
 }
 
 }  // namespace
@@ -59,13 +47,18 @@ Body add_validate(CLI::App& app, Context& context) {
                  "Fit what devices achieve on runs whose source contains one of these words; "
                  "`source@device`: and their device; `all`");
   app.add_option("--judge", options->judged, "Judge these runs; without it all others");
-  arguments::add_words<LeaveOutWord>(
-      app, "--leave-out", options->leave_out,
-      "Instead: judge each group, source or kind of device by a calibration on all others",
-      {{"nothing", LeaveOutWord::kNothing},
-       {"group", LeaveOutWord::kGroup},
-       {"source", LeaveOutWord::kSource},
-       {"device", LeaveOutWord::kDevice}});
+  const std::map<std::string, published::LeaveOut> parts = {
+      {"group", published::LeaveOut::kGroup},
+      {"source", published::LeaveOut::kSource},
+      {"device", published::LeaveOut::kDevice},
+      {"fifth", published::LeaveOut::kFifth}};
+  app.add_option_function<std::string>(
+         "--leave-out",
+         [options, parts](const std::string& word) { options->leave_out = parts.at(word); },
+         "Instead: judge each group, source, kind of device or fifth of the runs by a calibration "
+         "on all others")
+      ->check(CLI::IsMember({"group", "source", "device", "fifth"}))
+      ->option_text("{group,source,device,fifth}");
   app.add_flag("--rows", options->has_rows, "Print every judged run too");
   app.footer(
       "Example: trireme validate benchmarks/simulator/runs.csv --calibrate vTrain --judge "

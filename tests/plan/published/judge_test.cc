@@ -73,6 +73,9 @@ TEST(Judge, EachGroupIsLeftOutOnce) {
   EXPECT_EQ(judgement.groups.size(), 2U);
   EXPECT_EQ(judgement.runs.size(), cases.size());
   EXPECT_EQ(judgement.all.num_cases, cases.size());
+  const Judgement folds = judge_each(cases, LeaveOut::kFifth);
+  EXPECT_EQ(folds.all.num_cases, cases.size());
+  EXPECT_LT(folds.all.predicted.median, judgement.all.predicted.median);
   EXPECT_THROW(judge_each(std::span(cases).first(10), LeaveOut::kDevice), Error);
 }
 

@@ -29,7 +29,7 @@ struct AchievedParts {
       0.3;  ///< Part of the sum of gradients that is left where it is overlapped.
   double hidden_tensor = 0.5;  ///< Likewise, of sums over a tensor group.
   double latency_us = 10;      ///< Of a message between hosts.
-  double step_ms = 20;         ///< Of a step, beside all this.
+  double step_ms = 15;         ///< Of a step, beside all this.
   bool operator==(const AchievedParts&) const = default;
 };
 

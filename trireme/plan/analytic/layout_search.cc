@@ -49,6 +49,7 @@ class Searcher {
     if (num_devices_ % (tensor * pipeline) != 0 || pipeline > shape_.num_blocks()) return;
     const std::int64_t data = num_devices_ / (tensor * pipeline);
     if (search_.global_batch % data != 0) return;
+    if (search_.replicas > 0 && data != search_.replicas) return;
     const std::int64_t replica_batch = search_.global_batch / data;
     for (std::int64_t microbatch = 1; microbatch <= kMostMicrobatch; microbatch *= 2) {
       if (replica_batch % microbatch != 0) break;

@@ -12,7 +12,8 @@ namespace trireme::analytic {
 struct LayoutSearch {
   std::int64_t num_hosts = 1;
   std::int64_t global_batch = 1;
-  std::int64_t seq_len = 0;  ///< 0: the model's.
+  std::int64_t seq_len = 0;   ///< 0: the model's.
+  std::int64_t replicas = 0;  ///< 0: any number.
   MatrixType type = MatrixType::kBf16;
   double memory_part =
       0.92;  ///< Of a device's memory that a layout may take; the rest is the driver's and lost between buffers.
@@ -45,8 +46,9 @@ struct PublishedLayout {
   std::string model;
   std::string machine;
   std::int64_t num_hosts = 0;
-  TrainLayout layout;  ///< Tensor 0 where the split is not published.
-  double step_s = 0;   ///< 0: not published.
+  TrainLayout
+      layout;         ///< Tensor 0 where the split is not published, data 0 where replicas are not.
+  double step_s = 0;  ///< 0: not published.
   double samples_per_s = 0;
   double days = 0;
   std::string source;

@@ -52,6 +52,7 @@ std::vector<PublishedLayout> make_published() {
   PublishedLayout gpt3{"gpt3-175b", "p4d", 120, {},
                        0,           32,    0,   "AWS machine learning blog, March 2022"};
   gpt3.layout.tensor = 0;
+  gpt3.layout.data = 0;
   all.push_back(gpt3);
   PublishedLayout bloom{"bloom-176b",
                         "jean_zay_a100",

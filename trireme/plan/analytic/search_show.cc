@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "trireme/error.h"
 #include "trireme/plan/graph/text_table.h"
 
 namespace trireme::analytic {
@@ -70,18 +71,29 @@ graph::Table table_of(const ShownSearch& shown) {
   return graph::Table(heads);
 }
 
+std::string split_of(const PublishedLayout& source) {
+  if (source.layout.tensor > 0) return to_text(source.layout);
+  if (source.layout.data == 0) return "the split is not published";
+  const std::int64_t devices = source.num_hosts * machine(source.machine).devices_per_host;
+  return fmt::format("{} devices a replica x data {}", devices / source.layout.data,
+                     source.layout.data);
+}
+
 std::string show_published(const ShownSearch& shown) {
   if (shown.sources.empty()) return "";
   std::string text = "\npublished\n";
   for (std::size_t i = 0; i < shown.sources.size(); ++i) {
     const PublishedLayout& source = shown.sources[i];
-    text += fmt::format("  {} x {}: ", source.num_hosts, source.machine);
-    text += source.layout.tensor > 0 ? to_text(source.layout) : "the split is not published";
+    text += fmt::format("  {} x {}: {}", source.num_hosts, source.machine, split_of(source));
     if (source.step_s > 0) text += fmt::format("; {:.2f} s a step", source.step_s);
     if (source.samples_per_s > 0) text += fmt::format("; {:.0f} samples/s", source.samples_per_s);
     if (source.days > 0) text += fmt::format("; {:.2f} days", source.days);
-    const double predicted = shown.published[i].step.step_s;
-    if (predicted > 0) text += fmt::format("; predicted {:.2f} s", predicted);
+    const FoundLayout& predicted = shown.published[i];
+    if (predicted.step.step_s > 0) {
+      if (source.layout.tensor == 0) text += "; best of these " + to_text(predicted.layout);
+      text += fmt::format("; predicted {:.2f} s", predicted.step.step_s);
+      if (shown.num_samples > 0) text += fmt::format(", {:.2f} days", days_of(shown, predicted));
+    }
     text += fmt::format(" [{}]\n", source.source);
   }
   return text;
@@ -115,6 +127,18 @@ Json json_of(const TrainLayout& layout) {
           {"sharded", word(layout.sharding)}};
 }
 
+/// The fastest with as many replicas as the published layout has; that one, without a step, where none is possible.
+FoundLayout best_with_replicas(const AchievedByDevice& achieved, const ShownSearch& shown,
+                               const TrainLayout& published) {
+  LayoutSearch search = shown.search;
+  search.replicas = published.data;
+  try {
+    return search_layouts(shown.shape, shown.machine, achieved, search).best.front();
+  } catch (const Error&) {  // Another batch, or longer samples: nothing stands beside it then.
+    return {published, {}};
+  }
+}
+
 }  // namespace
 
 void add_published(const AchievedByDevice& achieved, ShownSearch& shown) {
@@ -122,10 +146,14 @@ void add_published(const AchievedByDevice& achieved, ShownSearch& shown) {
   PipelineClocks clocks;
   for (const PublishedLayout& source : shown.sources) {
     FoundLayout one{source.layout, {}};
+    const Machine& where = machine(source.machine);
+    const bool is_here =
+        source.machine == shown.machine.name && source.num_hosts == shown.search.num_hosts;
     if (source.layout.tensor > 0) {
-      const Machine& where = machine(source.machine);
       one.step = predict(shown.shape, where, source.layout,
                          achieved_of(achieved, where.accelerator.name), clocks);
+    } else if (source.layout.data > 0 && is_here) {
+      one = best_with_replicas(achieved, shown, source.layout);
     }
     shown.published.push_back(one);
   }

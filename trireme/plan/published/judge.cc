@@ -125,6 +125,21 @@ void add_judged(std::span<const RunCase> calibration, std::span<const RunCase> j
   }
 }
 
+/// In which turn a case is left out.
+std::string turn_of(const RunCase& one, std::size_t index, LeaveOut what) {
+  switch (what) {
+    case LeaveOut::kDevice:
+      return one.machine.accelerator.name;
+    case LeaveOut::kSource:
+      return one.source;
+    case LeaveOut::kFifth:
+      return std::to_string(index % 5);
+    case LeaveOut::kGroup:
+      break;
+  }
+  return one.group();
+}
+
 }  // namespace
 
 double rank_correlation(std::span<const double> a, std::span<const double> b) {
@@ -186,13 +201,10 @@ Judgement judge(std::span<const RunCase> cases, const std::vector<std::string>& 
 }
 
 Judgement judge_each(std::span<const RunCase> cases, LeaveOut what) {
-  const auto key = [what](const RunCase& one) {
-    if (what == LeaveOut::kDevice) return one.machine.accelerator.name;
-    return what == LeaveOut::kSource ? one.source : one.group();
-  };
-  std::vector<std::string> keys;
+  std::vector<std::string> keys, key_of;
   for (const RunCase& one : cases) {
-    if (std::ranges::find(keys, key(one)) == keys.end()) keys.push_back(key(one));
+    key_of.push_back(turn_of(one, key_of.size(), what));
+    if (std::ranges::find(keys, key_of.back()) == keys.end()) keys.push_back(key_of.back());
   }
   if (keys.size() < 2) {
     throw Error(ErrorKind::kInvalidArgument,
@@ -201,8 +213,8 @@ Judgement judge_each(std::span<const RunCase> cases, LeaveOut what) {
   Judgement result;
   for (const std::string& left_out : keys) {
     std::vector<RunCase> calibration, judged;
-    for (const RunCase& one : cases) {
-      (key(one) == left_out ? judged : calibration).push_back(one);
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      (key_of[i] == left_out ? judged : calibration).push_back(cases[i]);
     }
     add_judged(calibration, judged, result);
   }

@@ -67,6 +67,7 @@ enum class LeaveOut : std::uint8_t {
   kGroup,  ///< Those of a source and device.
   kSource,
   kDevice,  ///< Those of a kind of device, whatever the source.
+  kFifth,  ///< Every fifth run, so that others of its group calibrate: no forecast, but cross-validation.
 };
 
 /// For each group: all others calibrate, it is judged. The groups together.
