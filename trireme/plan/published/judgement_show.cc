@@ -11,14 +11,19 @@ namespace trireme::published {
 namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
-constexpr std::size_t kNameLength = 64;
+constexpr std::size_t kSourceLength = 56, kDeviceLength = 20;
 
 std::string percent(double part) { return fmt::format("{:.1f}", 100 * part); }
 std::string correlation(double value) {
   return std::isnan(value) ? "-" : fmt::format("{:.3f}", value);
 }
 
-std::string name_of(const std::string& group) { return graph::shortened(group, kNameLength); }
+std::string name_of(const std::string& group) {
+  const auto at = group.find(" @ ");
+  if (at == std::string::npos) return group;
+  return graph::shortened(group.substr(0, at), kSourceLength) +
+         graph::shortened(group.substr(at), kDeviceLength);
+}
 
 void add_group(const JudgedGroup& group, graph::Table& table) {
   table.add({name_of(group.name), std::to_string(group.num_cases), percent(group.predicted.median),
