@@ -17,6 +17,8 @@ TEST(ModelShape, ParametersOfKnownModelsAreExact) {
   EXPECT_EQ(parameters(model("llama3-8b")), 8'030'261'248);
   EXPECT_EQ(parameters(model("llama3-70b")), 70'553'706'496);
   EXPECT_EQ(parameters(model("llama3-405b")), 405'853'388'800);
+  EXPECT_EQ(parameters(model("llama-13b")), 13'015'864'320);
+  EXPECT_EQ(parameters(model("llama-65b")), 65'285'660'672);
   EXPECT_EQ(parameters(model("llama2-7b")), 6'738'415'616);
   EXPECT_EQ(parameters(model("llama2-70b")), 68'976'648'192);
   EXPECT_EQ(parameters(model("mixtral-8x7b")), 46'702'792'704);
@@ -72,6 +74,9 @@ TEST(ModelShape, NamesOfPublishedTablesAreRecognised) {
   EXPECT_EQ(name_of("GPT3-20B"), "gpt3-20b");
   EXPECT_EQ(name_of("Nemotron-340B"), "nemotron-340b");
   EXPECT_EQ(name_of("ResNet-101"), "resnet101");
+  EXPECT_EQ(name_of("GPT-2 52B"), "gpt2-52b");
+  EXPECT_EQ(name_of("LLaMA 65B"), "llama-65b");
+  EXPECT_EQ(name_of("BERT-Large"), "bert-large");
   EXPECT_EQ(name_of("T5-3B"), "t5-3b");
   EXPECT_EQ(name_of("T5 3B"), "nemo-t5-3b");
   EXPECT_EQ(name_of("AmoebaNet-D (18,256)"), "");

@@ -5,8 +5,8 @@
 #include "trireme/error.h"
 #include "trireme/plan/analytic/model_shape.h"
 
-// Shapes: GPT of 2021 arXiv 2104.04473 table 1; GPT-3 arXiv 2005.14165; MT-NLG arXiv 2201.11990; BLOOM arXiv 2211.05100; Llama 2
-// arXiv 2307.09288; Llama 3 arXiv 2407.21783; T5 arXiv 1910.10683; BERT arXiv 1810.04805; Mixtral arXiv 2401.04088; ResNet arXiv 1512.03385; MPT
+// Shapes: GPT of 2021 arXiv 2104.04473 table 1; GPT-3 arXiv 2005.14165; MT-NLG arXiv 2201.11990; BLOOM arXiv 2211.05100; Llama
+// arXiv 2302.13971, Llama 2 arXiv 2307.09288; Llama 3 arXiv 2407.21783; T5 arXiv 1910.10683; BERT arXiv 1810.04805; Mixtral arXiv 2401.04088; ResNet arXiv 1512.03385; MPT
 // mosaicml/llm-foundry scripts/train/yamls; Nemotron and NeMo's T5, BERT, GPT NVIDIA/NeMo-Megatron-Launcher
 // launcher_scripts/conf/training.
 
@@ -136,9 +136,25 @@ void add_gpts(std::vector<ModelShape>& all) {
   }
 }
 
+/// Those of BigScience's first trials, 32 heads: experiments/gpt2-meg/*.slurm.
+void add_trial_gpts(std::vector<ModelShape>& all) {
+  for (const ModelShape& shape :
+       {gpt("gpt2-7.5b", 36, 4096, 32), gpt("gpt2-14b", 32, 6144, 32),
+        gpt("gpt2-18b", 40, 6144, 32), gpt("gpt2-24b", 40, 7168, 32), gpt("gpt2-25b", 40, 7168, 32),
+        gpt("gpt2-30b", 48, 7168, 32), gpt("gpt2-39b", 48, 8192, 32), gpt("gpt2-52b", 64, 8192, 32),
+        gpt("gpt2-65b", 64, 9216, 32), gpt("gpt2-97b", 64, 11264, 32),
+        gpt("gpt2-116b", 64, 12288, 32), gpt("gpt2-206b", 64, 16384, 32)}) {
+    all.push_back(shape);
+  }
+}
+
 void add_llamas(std::vector<ModelShape>& all) {
   for (const ModelShape& shape :
-       {llama("llama2-7b", {32, 4096, 32, 32, 11008, 32000, 4096}),
+       {llama("llama-7b", {32, 4096, 32, 32, 11008, 32000, 2048}),
+        llama("llama-13b", {40, 5120, 40, 40, 13824, 32000, 2048}),
+        llama("llama-33b", {60, 6656, 52, 52, 17920, 32000, 2048}),
+        llama("llama-65b", {80, 8192, 64, 64, 22016, 32000, 2048}),
+        llama("llama2-7b", {32, 4096, 32, 32, 11008, 32000, 4096}),
         llama("llama2-13b", {40, 5120, 40, 40, 13824, 32000, 4096}),
         llama("llama2-70b", {80, 8192, 64, 8, 28672, 32000, 4096}),
         llama("llama3-8b", {32, 4096, 32, 8, 14336, 128256, 8192}),
@@ -197,7 +213,7 @@ constexpr std::array kAliases = {
     Alias{"gpt3175b", "gpt3-175b"},       Alias{"gpt530b", "mt-nlg-530b"},
     Alias{"bert110m", "bert-base"},       Alias{"t5220m", "nemo-t5-220m"},
     Alias{"mt5390m", "nemo-mt5-390m"},    Alias{"mt53b", "nemo-mt5-3b"},
-    Alias{"bertlarge", "bert-large"},     Alias{"llama3.38b", "llama3-8b"},
+    Alias{"gpt3", "gpt3-175b"},           Alias{"llama3.38b", "llama3-8b"},
     Alias{"llama3.370b", "llama3-70b"},   Alias{"mixtral8x7b", "mixtral-8x7b"},
 };
 
@@ -223,6 +239,7 @@ const std::vector<ModelShape>& models() {
   static const std::vector<ModelShape> all = [] {
     std::vector<ModelShape> result;
     add_gpts(result);
+    add_trial_gpts(result);
     add_llamas(result);
     add_encoders(result);
     return result;
