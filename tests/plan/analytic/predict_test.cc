@@ -98,6 +98,15 @@ TEST(Predict, SmallProductsAchieveLess) {
   EXPECT_LT(achieved(2048, 1536, 12288), achieved(8192, 1536, 12288));
 }
 
+/// 108 units: a tile more than they have takes another wave, if of smaller tiles.
+TEST(Predict, ProductsGoInWavesOfTiles) {
+  const BlockTimes times(model("gpt3-175b"), machine("dgx_a100"), megatron_175b(), AchievedParts{});
+  const double wave_s = times.product_s({128 * 108, 256, 65536}, 1e12);
+  EXPECT_GT(times.product_s({128 * 109, 256, 65536}, 1e12), 1.4 * wave_s);
+  EXPECT_NEAR(times.product_s({128 * 216, 256, 65536}, 1e12), 2 * wave_s, 0.01 * wave_s);
+  EXPECT_NEAR(times.product_s({256, 128 * 108, 65536}, 1e12), wave_s, 0.01 * wave_s);
+}
+
 TEST(Predict, AllFamiliesHaveAStep) {
   for (const char* name : {"bert-large", "t5-3b", "mixtral-8x7b", "llama3-70b", "resnet50"}) {
     TrainLayout layout;

@@ -51,15 +51,17 @@ TEST(Calibrate, TheSameRunsGiveTheSameBits) {
   EXPECT_THROW(calibrate({}), Error);
 }
 
-/// One run that is far off moves little.
+/// One run that is far off moves little: others are found as well as without it.
 TEST(Calibrate, AnOutlierMovesLittle) {
-  std::vector<RunCase> cases = testing::made_runs("DGX A100 80GB", {});
-  cases[3].step_s *= 2;
+  analytic::AchievedParts truth;
+  truth.matrix = 0.6;
+  std::vector<RunCase> cases = testing::made_runs("DGX A100 80GB", truth);
+  cases[3].step_s *= 4;
   const auto fitted = calibrate(cases);
   const std::vector<double> predicted = predict_steps(cases, fitted);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     if (i == 3) continue;
-    EXPECT_NEAR(predicted[i] / cases[i].step_s, 1, 0.04) << i;
+    EXPECT_NEAR(predicted[i] / cases[i].step_s, 1, 0.06) << i;
   }
 }
 

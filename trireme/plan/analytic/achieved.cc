@@ -30,7 +30,7 @@ AchievedParts with(const std::array<double, 4>& device) {
 const std::array<AchievedField, kNumAchieved>& achieved_fields() {
   using A = AchievedParts;
   constexpr double kAny = 1e6;
-  static const std::array<AchievedField, kNumAchieved> fields = {{
+  static const std::array<AchievedField, kNumAchieved> kFields = {{
       {"matrix", &A::matrix, true, 0.15, 1.0},
       {"memory", &A::memory, true, 0.3, 1.0},
       {"link", &A::link, true, 0.3, 1.0},
@@ -48,18 +48,18 @@ const std::array<AchievedField, kNumAchieved>& achieved_fields() {
       {"latency_us", &A::latency_us, false, 0.5, kAny},
       {"step_ms", &A::step_ms, false, 0.3, kAny},
   }};
-  return fields;
+  return kFields;
 }
 
 const AchievedParts& achieved_of(const AchievedByDevice& all, std::string_view device) {
-  static const AchievedParts none;
+  static const AchievedParts kNone;
   auto found = all.find(device);
   if (found == all.end()) found = all.find(std::string_view());
-  return found == all.end() ? none : found->second;
+  return found == all.end() ? kNone : found->second;
 }
 
 const AchievedByDevice& usual_achieved() {
-  static const AchievedByDevice all = {
+  static const AchievedByDevice kAll = {
       {"", with({0.715, 0.847, 0.676, 0.737})},
       {"A100-40", with({0.793, 0.878, 0.689, 0.776})},
       {"A100-80", with({0.777, 0.781, 0.718, 0.715})},
@@ -68,7 +68,7 @@ const AchievedByDevice& usual_achieved() {
       {"V100-32", with({0.640, 1.000, 0.595, 0.712})},
       {"V100-SXM3", with({0.820, 0.987, 0.695, 0.737})},
   };
-  return all;
+  return kAll;
 }
 
 }  // namespace trireme::analytic

@@ -64,22 +64,22 @@ std::string lower(std::string_view text) {
 void read_host(const std::string& text, Machine& machine) {
   const double share = machine.network_share();
   std::smatch match;
-  static const std::regex per_host(R"((\d+)\s*(?:gpus?\s*)?(?:/|per )\s*(?:node|host))");
-  static const std::regex nodes_of(R"(nodes\s*x\s*(\d+))");
-  if (std::regex_search(text, match, per_host) || std::regex_search(text, match, nodes_of)) {
+  static const std::regex kPerHost(R"((\d+)\s*(?:gpus?\s*)?(?:/|per )\s*(?:node|host))");
+  static const std::regex kNodesOf(R"(nodes\s*x\s*(\d+))");
+  if (std::regex_search(text, match, kPerHost) || std::regex_search(text, match, kNodesOf)) {
     const int count = std::stoi(match[1].str().substr(0, 4));
     if (count > 0) machine.devices_per_host = count;
     machine.network_bytes_per_s = share * machine.devices_per_host;
   }
-  static const std::regex cards(R"((\d+)\s*x\s*(\d+)\s*gb/s)");
-  static const std::regex per_device(R"((\d+)\s*gb/s per gpu)");
-  static const std::regex per_node(R"((\d+)\s*gb/s (?:inter-node|per (?:node|host)))");
+  static const std::regex kCards(R"((\d+)\s*x\s*(\d+)\s*gb/s)");
+  static const std::regex kPerDevice(R"((\d+)\s*gb/s per gpu)");
+  static const std::regex kPerNode(R"((\d+)\s*gb/s (?:inter-node|per (?:node|host)))");
   const auto number = [&](int i) { return std::stod(match[i].str().substr(0, 6)); };
-  if (std::regex_search(text, match, cards)) {
+  if (std::regex_search(text, match, kCards)) {
     machine.network_bytes_per_s = number(1) * number(2) * kGbit;
-  } else if (std::regex_search(text, match, per_device)) {
+  } else if (std::regex_search(text, match, kPerDevice)) {
     machine.network_bytes_per_s = number(1) * machine.devices_per_host * kGbit;
-  } else if (std::regex_search(text, match, per_node)) {
+  } else if (std::regex_search(text, match, kPerNode)) {
     machine.network_bytes_per_s = number(1) * kGbit;
   }
 }

@@ -121,8 +121,8 @@ std::vector<Machine> make_machines() {
 }  // namespace
 
 const std::vector<Machine>& machines() {
-  static const std::vector<Machine> all = make_machines();
-  return all;
+  static const std::vector<Machine> kAll = make_machines();
+  return kAll;
 }
 
 }  // namespace trireme::analytic

@@ -236,7 +236,7 @@ ModelShape gpt_shape(std::string name, std::int64_t layers, std::int64_t hidden,
 }
 
 const std::vector<ModelShape>& models() {
-  static const std::vector<ModelShape> all = [] {
+  static const std::vector<ModelShape> kAll = [] {
     std::vector<ModelShape> result;
     add_gpts(result);
     add_trial_gpts(result);
@@ -244,7 +244,7 @@ const std::vector<ModelShape>& models() {
     add_encoders(result);
     return result;
   }();
-  return all;
+  return kAll;
 }
 
 const ModelShape& model(std::string_view name) {

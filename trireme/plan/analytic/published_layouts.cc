@@ -77,8 +77,8 @@ std::vector<PublishedLayout> make_published() {
 }  // namespace
 
 const std::vector<PublishedLayout>& published_layouts() {
-  static const std::vector<PublishedLayout> all = make_published();
-  return all;
+  static const std::vector<PublishedLayout> kAll = make_published();
+  return kAll;
 }
 
 std::vector<PublishedLayout> published_for(const std::string& model, const std::string& machine,

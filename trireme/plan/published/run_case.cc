@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <exception>
 #include <regex>
 #include <string_view>
 #include <utility>
@@ -20,7 +21,10 @@ using analytic::ShardingKind;
 using analytic::TrainLayout;
 
 /// Ends the making of a case.
-struct Skip {
+struct Skip : std::exception {
+  Skip(std::string cause, std::string field)
+      : reason(std::move(cause)), detail(std::move(field)) {}
+
   std::string reason;
   std::string detail;
 };
@@ -166,9 +170,9 @@ double step_of(const RunRow& row, const ModelShape& shape) {
 
 /// What the note says as `+-N%`.
 double noise_of(const RunRow& row) {
-  static const std::regex percent(R"(\+-\s*(\d{1,3})\s*%)");
+  static const std::regex kPercent(R"(\+-\s*(\d{1,3})\s*%)");
   std::smatch match;
-  return std::regex_search(row.note, match, percent) ? std::stod(match[1]) / 100 : 0;
+  return std::regex_search(row.note, match, kPercent) ? std::stod(match[1]) / 100 : 0;
 }
 
 RunCase case_of(const RunRow& row) {
