@@ -65,6 +65,14 @@ TEST_F(ValidateVerb, JudgesWhatDidNotCalibrate) {
       Json::parse(run(make_net, {"validate", file, "--leave-out", "source", "--json"}).out);
   EXPECT_EQ(json["groups"].size(), 2U);
   EXPECT_EQ(json["all"]["cases"], 8);
+  // A file may calibrate for another one.
+  write_file_atomically(
+      path("mine.csv"),
+      "source,model,gpus,gpu_type,tp,pp,dp,microbatch,global_batch,seq_len,step_time_s\n"
+      "Mine,GPT 39B,512,A100,8,2,32,4,1536,2048,11.4\n");
+  const Answer mine = run(make_net, {"validate", file, path("mine.csv"), "--calibrate", "alpha",
+                                     "beta", "--judge", "mine"});
+  EXPECT_THAT(mine.out, HasSubstr("8 calibrate, 1 are judged")) << mine.err;
 }
 
 TEST_F(ValidateVerb, RefusesWhatMeansNothing) {

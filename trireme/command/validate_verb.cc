@@ -15,7 +15,7 @@ namespace trireme::command {
 namespace {
 
 struct ValidateVerbOptions {
-  std::string file;
+  std::vector<std::string> files;
   std::vector<std::string> calibrate;
   std::vector<std::string> judged;
   std::optional<published::LeaveOut> leave_out;
@@ -42,7 +42,8 @@ published::Judgement judge(const ValidateVerbOptions& options, const published::
 
 Body add_validate(CLI::App& app, Context& context) {
   auto options = std::make_shared<ValidateVerbOptions>();
-  app.add_option("runs", options->file, "CSV file of published runs")->required();
+  app.add_option("runs", options->files, "CSV files of published runs, all of one form")
+      ->required();
   app.add_option("--calibrate", options->calibrate,
                  "Fit what devices achieve on runs whose source contains one of these words; "
                  "`source@device`: and their device; `all`");
@@ -65,7 +66,12 @@ Body add_validate(CLI::App& app, Context& context) {
       "2104.04473\n"
       "Beside each error stands that of a linear fit with 8 coefficients on the same runs.");
   return [options, &context] {
-    const published::RunCases cases = published::make_cases(published::read_runs(options->file));
+    std::vector<published::RunRow> rows;
+    for (const std::string& file : options->files) {
+      const std::vector<published::RunRow> more = published::read_runs(file);
+      rows.insert(rows.end(), more.begin(), more.end());
+    }
+    const published::RunCases cases = published::make_cases(rows);
     const published::Judgement judgement = judge(*options, cases);
     print(context, published::to_json(judgement, cases),
           published::show(judgement, cases, options->has_rows));
