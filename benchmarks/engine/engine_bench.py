@@ -159,8 +159,8 @@ def main() -> None:
     for layout in layouts:
         print(row(layout))
     print(
-        "layouts of as many replicas ended with the same bytes of weights; peaks in MiB; `fullest`, `furthest`: how far "
-        "the expected peak is off for the rank that held most, and for the one where it is worst"
+        "layouts of as many replicas ended with the same bytes of weights; peaks in MiB; `fullest`, `furthest`: how "
+        "far the expected peak is off for the rank that held most, and for the one where it is worst"
     )
 
 

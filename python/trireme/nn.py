@@ -1,4 +1,5 @@
-"""Normalisation fused with what follows it: torch.nn's modules with an addition and ReLU in the same passes; cross entropy.
+"""Normalisation fused with what follows it: torch.nn's modules with an addition and ReLU in the same passes. And cross
+entropy of rows.
 
     norm = trireme.nn.BatchNorm2d(256, relu=True)
     y = norm(x, residual)    # relu(batch_norm(x) + residual)
