@@ -75,6 +75,13 @@ class Source {
   ///          kCorruptData from the medium. May block.
   virtual void read(Sample sample, std::span<const std::span<std::byte>> destinations) const = 0;
 
+  /// Told which samples are read soon, in the order in which they are wanted, so that a source may begin to fetch them. A hint:
+  /// results do not depend on it, and a sample that is told again before it is read counts once. Does not wait for the medium.
+  virtual void will_read(std::span<const Sample> samples) const;
+
+  /// How samples are read here, in words, for people; empty where there is nothing to say.
+  virtual std::string reading() const { return {}; }
+
   /// Tells these samples from others, for a run that resumes; empty where the source cannot say.
   virtual std::string identity() const { return {}; }
 
@@ -273,5 +280,40 @@ struct RecordFileOptions {
 ///          saying what to install, where their libraries are not there.
 std::shared_ptr<const RecordSource> open_records(const std::vector<std::filesystem::path>& paths,
                                                  const RecordFileOptions& options = {});
+
+/// How files are read. Changes speed only.
+enum class FileAccess : std::uint8_t {
+  kBySize,  ///< kDirect for files that are larger than half of this machine's memory, else kBuffered.
+  kDirect,  ///< Past the system's cache (O_DIRECT), by io_uring; kBuffered where one of both is not to be had.
+  kBuffered,  ///< Through the system's cache of files.
+};
+
+/// Records that are all of one size, one after the other, as of logs of clicks.
+struct FixedRecordOptions {
+  /// What a record holds, in the order in which it lies there, little-endian and without gaps; those without a name are passed
+  /// over. Changes results, as `header_bytes` does.
+  std::vector<Field> fields;
+  std::int64_t header_bytes = 0;  ///< In front of the records of each file.
+
+  FileAccess access = FileAccess::kBySize;
+
+  /// Of kDirect: requests at a time, 1 to 4096, and bytes that are read ahead of `Source::read` at most, in each process.
+  int num_in_flight = 64;
+  std::int64_t ahead_bytes = std::int64_t{64} << 20;
+};
+
+/// Samples that lie in files as records of one size; those of the first file, then of the next one. The files may lie elsewhere, as
+/// `open_records` has it; they are not compressed. `Source::reading` says how they are read, and why.
+///
+/// What `Source::will_read` names is read ahead, several records at once where they are neighbours: a training tells its next
+/// microbatches. Files stay open, up to 256 of them; a child process made by fork opens its own.
+///
+/// Errors   kInvalidArgument without files, fields or bytes in them, for fields of one name or of lengths that differ, for
+///          compressed files, and for numbers out of range; kCorruptData, naming the file, where it holds no whole number of
+///          records; kIo; those of files elsewhere. Of `read`: kIo, and kCorruptData where a file has got shorter, naming file and
+///          record.
+/// Cost     no memory for a record that nobody has asked for.
+std::shared_ptr<const Source> open_fixed_records(const std::vector<std::filesystem::path>& paths,
+                                                 const FixedRecordOptions& options);
 
 }  // namespace trireme::data

@@ -93,6 +93,25 @@ class Mixture : public Source {
     parts_[part].source->read(own, destinations);
   }
 
+  void will_read(std::span<const Sample> samples) const override {
+    std::vector<std::vector<Sample>> of_part(parts_.size());
+    for (const Sample& sample : samples) {
+      const auto [part, own] = find(sample);
+      of_part[part].push_back(own);
+    }
+    for (std::size_t s = 0; s < parts_.size(); ++s) parts_[s].source->will_read(of_part[s]);
+  }
+
+  std::string reading() const override {
+    std::string text;
+    for (const MixturePart& part : parts_) {
+      const std::string of_part = part.source->reading();
+      if (of_part.empty() || text.find(of_part) != std::string::npos) continue;
+      text += (text.empty() ? "" : "; ") + of_part;
+    }
+    return text;
+  }
+
   SampleRepeats repeats() const override { return {.times = 0}; }
 
   std::string identity() const override {

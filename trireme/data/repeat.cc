@@ -28,6 +28,8 @@ class Repeated : public Source {
   void read(Sample sample, std::span<const std::span<std::byte>> destinations) const override {
     source_->read(sample, destinations);
   }
+  void will_read(std::span<const Sample> samples) const override { source_->will_read(samples); }
+  std::string reading() const override { return source_->reading(); }
   std::string identity() const override {
     return sha256("repeated " + std::to_string(options_.times) + " times in blocks of " +
                   std::to_string(options_.block_samples) + " " + fingerprint(*source_));

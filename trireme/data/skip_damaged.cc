@@ -63,6 +63,8 @@ class SkipDamaged : public Source {
   std::int64_t num_samples() const override { return source_->num_samples(); }
   const std::vector<Field>& fields() const override { return source_->fields(); }
   std::vector<Lengths> padded_lengths() const override { return source_->padded_lengths(); }
+  void will_read(std::span<const Sample> samples) const override { source_->will_read(samples); }
+  std::string reading() const override { return source_->reading(); }
   std::string identity() const override { return source_->identity(); }
   SampleRepeats repeats() const override { return source_->repeats(); }
 

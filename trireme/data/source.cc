@@ -62,6 +62,8 @@ std::int64_t Field::num_bytes(const Lengths& lengths) const {
 
 Lengths Source::lengths_of(Sample) const { return {}; }
 
+void Source::will_read(std::span<const Sample>) const {}
+
 InMemorySource::InMemorySource(std::int64_t num_samples, std::vector<Column> columns)
     : num_samples_(num_samples) {
   if (num_samples < 0) fail("the number of samples is " + std::to_string(num_samples));
