@@ -98,6 +98,9 @@ std::string profile_text(const std::vector<ReadRun>& runs, const Workload& workl
   std::string text = fmt::format(
       "{} samples in the order of the training, {:.1f} KiB each as the model takes them\n\n",
       workload.training->num_samples(), static_cast<double>(sample_bytes) / 1024);
+  if (const std::string reading = workload.training->reading(); !reading.empty()) {
+    text += "read " + reading + "\n\n";
+  }
   text += "threads that read  samples/s\n";
   for (const ReadRun& run : runs) {
     text += fmt::format("{:17}  {:9.1f}\n", run.threads, run.samples_per_s());
@@ -119,6 +122,9 @@ int profile_data(const ProfileDataOptions& options, const Context& context) {
                                    context.seed));
   }
   Json json = {{"runs", Json::array()}};
+  if (const std::string reading = workload.training->reading(); !reading.empty()) {
+    json["reading"] = reading;
+  }
   for (const ReadRun& run : runs) json["runs"].push_back(to_json(run));
   if (options.step_ms > 0) {
     json["reader_threads"] = threads_for(runs.front(), options);

@@ -30,13 +30,30 @@ class Numbers : public data::Source {
   void read(data::Sample sample,
             std::span<const std::span<std::byte>> destinations) const override {
     ++num_reads;
+    {
+      const std::scoped_lock lock(mutex);
+      const auto place = std::ranges::find(told, sample.index) - told.begin();
+      least_told = std::min(least_told, std::ssize(told) - place / 2 * 2);
+    }
     if (sample.index == bad) throw Error(ErrorKind::kIo, "sample " + std::to_string(bad));
     std::this_thread::sleep_for(delay);
     std::memcpy(destinations[0].data(), &sample.index, sizeof sample.index);
   }
 
+  void will_read(std::span<const data::Sample> samples) const override {
+    const std::scoped_lock lock(mutex);
+    for (const data::Sample& sample : samples) {
+      if (fails_early && sample.index == bad) throw Error(ErrorKind::kIo, "told early");
+      told.push_back(sample.index);
+    }
+  }
+
   mutable std::atomic<int> num_reads = 0;
+  mutable std::mutex mutex;  ///< Guards told and least_told.
+  mutable std::vector<std::int64_t> told;
+  mutable std::int64_t least_told = 1'000;  ///< From the microbatch on that is read, of 2 samples.
   std::int64_t bad = -1;
+  bool fails_early = false;
   std::chrono::microseconds delay{0};
 
  private:
@@ -107,14 +124,40 @@ TEST(Prefetch, ReadsAheadOfWhoTakes) {
 }
 
 TEST(Prefetch, AnErrorComesToWhoTakesTheSample) {
+  for (const bool fails_early :
+       {false, true}) {  // when the source is told, which is while another is read
+    Setting setting;
+    setting.source->bad = setting.reader.read(1, 2)["number"][1].item<std::int64_t>();
+    setting.source->fails_early = fails_early;
+    Prefetch prefetch(setting.reader, {0, 1, 2, 3}, 1);
+    for (int m = 0; m < 4; ++m) EXPECT_NO_THROW(prefetch.take(0, m));
+    EXPECT_NO_THROW(prefetch.take(1, 0));
+    EXPECT_NO_THROW(prefetch.take(1, 1));
+    EXPECT_THROW(prefetch.take(1, 2), Error);
+    EXPECT_NO_THROW(prefetch.take(1, 3));
+  }
+}
+
+/// Each microbatch once, in the order in which they are taken, and the next while one is read.
+TEST(Prefetch, TellsTheSourceWhatComesNext) {
   Setting setting;
-  setting.source->bad = setting.reader.read(1, 2)["number"][1].item<std::int64_t>();
-  Prefetch prefetch(setting.reader, {0, 1, 2, 3}, 1);
-  for (int m = 0; m < 4; ++m) EXPECT_NO_THROW(prefetch.take(0, m));
-  EXPECT_NO_THROW(prefetch.take(1, 0));
-  EXPECT_NO_THROW(prefetch.take(1, 1));
-  EXPECT_THROW(prefetch.take(1, 2), Error);
-  EXPECT_NO_THROW(prefetch.take(1, 3));
+  std::vector<std::int64_t> expected;
+  for (int i = 0; i < 12; ++i) {
+    const at::Tensor numbers = setting.reader.read(i / 2, 1 + i % 2)["number"];
+    for (int n = 0; n < 2; ++n) expected.push_back(numbers[n].item<std::int64_t>());
+  }
+  setting.source->told.clear();
+  setting.source->least_told = 1'000;
+  Prefetch prefetch(setting.reader, {1, 2}, 1);
+  for (int i = 0; i < 6; ++i) {
+    prefetch.take(i / 2, 1 + i % 2);
+    const std::scoped_lock lock(setting.source->mutex);
+    const std::vector<std::int64_t>& told = setting.source->told;
+    ASSERT_GE(told.size(), 2U * static_cast<std::size_t>(i + 2));
+    ASSERT_LE(told.size(), expected.size());
+    EXPECT_TRUE(std::equal(told.begin(), told.end(), expected.begin()));
+  }
+  EXPECT_EQ(setting.source->least_told, 4);
 }
 
 TEST(Prefetch, EndsWhileItReads) {

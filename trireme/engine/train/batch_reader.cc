@@ -117,7 +117,11 @@ std::vector<data::Sample> samples_of(data::IndexRange range) {
 
 }  // namespace
 
-Batch BatchReader::read(data::IndexRange range) const { return read(samples_of(range)); }
+Batch BatchReader::read(data::IndexRange range) const {
+  const std::vector<data::Sample> samples = samples_of(range);
+  will_read(samples);
+  return read(samples);
+}
 
 int BatchReader::padded_index(data::Sample sample) const {
   return data::padded_index(padded_, source_->lengths_of(sample));
@@ -218,8 +222,18 @@ graph::BatchSize StepReader::size_of(std::int64_t step, std::int64_t microbatch)
   return reader_.size_of(samples_of(step, microbatch));
 }
 
+std::vector<data::Sample> StepReader::announce(std::int64_t step, std::int64_t microbatch) const {
+  std::vector<data::Sample> samples = samples_of(step, microbatch);
+  reader_.will_read(samples);
+  return samples;
+}
+
 Batch StepReader::read(std::int64_t step, std::int64_t microbatch) const {
-  Batch batch = reader_.read(samples_of(step, microbatch));
+  return read(step, announce(step, microbatch));
+}
+
+Batch StepReader::read(std::int64_t step, const std::vector<data::Sample>& samples) const {
+  Batch batch = reader_.read(samples);
   set_step_scalars(batch, workload_.model, step);
   return batch;
 }

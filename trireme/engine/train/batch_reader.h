@@ -33,8 +33,11 @@ class BatchReader {
   /// Errors   the source's for the first sample that cannot be read; kResourceExhausted without a thread.
   Batch read(const std::vector<data::Sample>& samples) const;
 
-  /// Samples of these indices, as they come in an evaluation.
+  /// Samples of these indices, as they come in an evaluation; the source is told before.
   Batch read(data::IndexRange range) const;
+
+  /// Tells the source (data::Source::will_read).
+  void will_read(const std::vector<data::Sample>& samples) const { source_->will_read(samples); }
 
   /// Of what `read` makes of them.
   graph::BatchSize size_of(const std::vector<data::Sample>& samples) const;
@@ -76,6 +79,10 @@ class StepReader {
 
   /// Global microbatch `microbatch` of `step`: b samples; a pure function of these.
   Batch read(std::int64_t step, std::int64_t microbatch) const;
+
+  /// The samples of a microbatch, which the source is told, and what `read` makes of them.
+  std::vector<data::Sample> announce(std::int64_t step, std::int64_t microbatch) const;
+  Batch read(std::int64_t step, const std::vector<data::Sample>& samples) const;
 
   /// Of what `read` makes.
   graph::BatchSize size_of(std::int64_t step, std::int64_t microbatch) const;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "trireme/error.h"
 #include "trireme/plan/layout/plan.h"
 #include "trireme/plan/simulate/rank_memory.h"
 
@@ -41,10 +42,27 @@ Prefetch::Place Prefetch::after(Place place) const {
   return {place.step + 1, 0};
 }
 
-Prefetch::Ready Prefetch::read(Place place) const {
+std::vector<data::Sample> Prefetch::announce(Place place) const {
+  return reader_.announce(place.step, order_[place.index]);
+}
+
+void Prefetch::announce_after(Place place) {
+  announced_.reset();
+  try {
+    const Place next = after(place);
+    announced_ = Announced{next, announce(next)};
+  } catch (const Error&) {
+    announced_.reset();  // it comes again when that one is read, and is its error then
+  }
+}
+
+Prefetch::Ready Prefetch::read(Place place) {
   Ready ready{place, {}, nullptr};
   try {
-    ready.batch = reader_.read(place.step, order_[place.index]);
+    const bool is_known = announced_ && announced_->place == place;
+    const auto samples = is_known ? std::move(announced_->samples) : announce(place);
+    announce_after(place);
+    ready.batch = reader_.read(place.step, samples);
   } catch (...) {
     ready.failure = std::current_exception();
   }

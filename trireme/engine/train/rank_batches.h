@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "trireme/engine/program/weight_program.h"
@@ -17,7 +18,8 @@
 
 namespace trireme::train {
 
-/// Reads a rank's microbatches on a thread of its own, ahead of the training that takes them.
+/// Reads a rank's microbatches on a thread of its own, ahead of the training that takes them. While it reads one, the source
+/// knows the next.
 ///
 /// Confined to the thread that takes.
 class Prefetch {
@@ -52,9 +54,16 @@ class Prefetch {
     std::exception_ptr failure;
   };
 
+  struct Announced {
+    Place place;
+    std::vector<data::Sample> samples;
+  };
+
   Place after(Place place) const;
   void run();
-  Ready read(Place place) const;
+  Ready read(Place place);
+  std::vector<data::Sample> announce(Place place) const;
+  void announce_after(Place place);
   void start_at(std::int64_t step, std::int64_t microbatch);
 
   const StepReader& reader_;
@@ -62,6 +71,7 @@ class Prefetch {
   std::size_t depth_;
   Place next_;  ///< That is taken next, in order.
   double waited_seconds_ = 0;
+  std::optional<Announced> announced_;  ///< Of the reading thread: what it reads next, most likely.
 
   std::mutex mutex_;  ///< Of all below.
   std::condition_variable changed_;
