@@ -167,6 +167,7 @@ void RunKeeper::begin(const Training& training, train::RankSession& session) {
   document_.seed = options_.training.seed;
   document_.batch = session.plan().batch;
   has_segment_ = !options_.num_steps || session.next_step() < *options_.num_steps;
+  lacks_end_ = !has_segment_ && !document_.segments.empty() && !document_.segments.back().measured;
   if (!has_segment_) return;
   Segment segment = segment_of(session.plan());
   segment.first_step = session.next_step();
@@ -274,6 +275,11 @@ bool RunKeeper::is_published(std::int64_t step) const {
   return !collectives::from_first(world_, is_here ? "yes" : "", "checkpoint").empty();
 }
 
+std::string RunKeeper::checkpoint_at(std::int64_t step) const {
+  const std::filesystem::path folder = folder_.checkpoints().published(step);
+  return is_there(folder) ? folder.string() : "";
+}
+
 std::string RunKeeper::best_checkpoint() const {
   const std::vector<Judged>& kept = best_.document().checkpoints;
   return kept.empty() ? "" : folder_.checkpoints().published(kept.front().step).string();
@@ -341,7 +347,7 @@ bool RunKeeper::is_evaluation_due(const train::RankSession& session) const {
 
 void RunKeeper::end(const Measured& measured, const std::vector<schedule::Timeline>& timelines,
                     std::int64_t num_steps, bool is_stopped) {
-  if (!has_segment_) return;
+  if (!has_segment_ && !lacks_end_) return;
   Segment& segment = document_.segments.back();
   if (!timelines.empty()) {
     segment.timeline = fmt::format("timeline-{}.json", document_.segments.size());

@@ -81,6 +81,9 @@ class RunKeeper {
   /// Whether one has been begun elsewhere that is still to come. Every rank calls it.
   bool awaits_news();
 
+  /// Folder of the checkpoint of a step; empty: there is none.
+  std::string checkpoint_at(std::int64_t step) const;
+
   /// Folder of the checkpoint with the best evaluation; empty: there is none.
   std::string best_checkpoint() const;
 
@@ -90,7 +93,7 @@ class RunKeeper {
   /// A checkpoint of the last step, if there is none; waits until it is published. Every rank calls it.
   void save_now(train::RankSession& session);
 
-  /// What this start has done, into run.json. On rank 0; elsewhere nothing.
+  /// What this start has done, into run.json, or that the one before had done all steps. On rank 0; elsewhere nothing.
   ///
   /// num_steps   done in all.
   /// is_stopped  before its end, by who asked for it.
@@ -128,6 +131,7 @@ class RunKeeper {
   std::string news_;                        ///< Of them, as lines.
   RunDocument document_;                    ///< On rank 0.
   bool has_segment_ = false;                ///< Likewise: this start has steps to do.
+  bool lacks_end_ = false;  ///< Likewise: the last start did all steps, and was killed.
 };
 
 /// Tells a checkpoint from others: its step and a hash of its index, which has those of all tensors.

@@ -165,16 +165,16 @@ class Session::Implementation {
     const bool is_stopped = stops_ && (!options_.num_steps || next_step() < *options_.num_steps);
     if (is_stopped)
       end.stopped_by = stop_signal_ != 0 ? session::signal_text(stop_signal_) : stop_reason_;
-    if (run_) {
-      run_->end(end.measured, timelines(), next_step(), is_stopped);
-      const auto folder = run_->folder().checkpoints().published(next_step());
-      if (is_there(folder)) end.checkpoint = folder.string();
-    }
+    const auto last = run_ ? timelines() : std::vector<schedule::Timeline>();
+    const auto end_run = [&] { run_->end(end.measured, last, next_step(), is_stopped); };
+    if (run_ && options_.run.evaluates_elsewhere) end_run();  // who follows leaves the rest to it
     if (has_evaluation() && !stops_) end.evaluation = evaluate_unless_stopped();
     if (run_) {
       if (end.evaluation) {
         static_cast<void>(run_->after_evaluation(*ranks(), {next_step(), *end.evaluation}));
       }
+      if (!options_.run.evaluates_elsewhere) end_run();
+      end.checkpoint = run_->checkpoint_at(next_step());
       end.best_checkpoint = run_->best_checkpoint();
     }
     has_ended_ = true;
