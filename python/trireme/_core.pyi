@@ -27,6 +27,30 @@ class BatchSizes:
     @property
     def name(self) -> str: ...
 
+class ChangedStep:
+    """A step in which one thing is changed."""
+
+    @property
+    def change(self) -> str: ...
+    @property
+    def peak_bytes(self) -> int:
+        """Of the fullest rank."""
+
+    @property
+    def step_ms(self) -> float: ...
+    @property
+    def us_per_sample(self) -> float: ...
+
+class ChangedSteps:
+    """A step as it is now, and changed, the fastest first; text for people."""
+
+    @property
+    def changes(self) -> list[ChangedStep]: ...
+    @property
+    def now(self) -> ChangedStep: ...
+    @property
+    def text(self) -> str: ...
+
 class CheckpointErrors:
     CONTINUE: CheckpointErrors
     STOP: CheckpointErrors
@@ -78,6 +102,14 @@ class Feed(Source):
     ) -> None: ...
     def close(self) -> None: ...
     def push(self, step: int, rows: collections.abc.Sequence[tuple[str, torch.Tensor]]) -> None: ...
+
+class Front:
+    """Plans of which none is beaten in both step and peak, the fastest first; text for people."""
+
+    @property
+    def plans(self) -> list[Plan]: ...
+    @property
+    def text(self) -> str: ...
 
 class GradientDtype:
     BF16: GradientDtype
@@ -167,6 +199,7 @@ class Model:
     ) -> None: ...
 
 class Objective:
+    COST: Objective
     MEMORY: Objective
     SPEED: Objective
 
@@ -606,7 +639,22 @@ def best_plan(
     options: PlanOptions,
     training: TrainingOptions,
 ) -> tuple[Plan, str]: ...
+def explain_step(
+    plan: Plan,
+    graph: Graph,
+    profile: Profile,
+    topology: Topology,
+    training: TrainingOptions,
+    timeline: os.PathLike[str] | str = ...,
+) -> ChangedSteps: ...
 def is_rank() -> bool: ...
+def make_front(
+    graph: Graph,
+    profile: Profile,
+    topology: Topology,
+    options: PlanOptions,
+    training: TrainingOptions,
+) -> Front: ...
 def make_plan(graph: Graph, options: PlanOptions) -> Plan: ...
 def mean_loss(mean: torch.Tensor, name: str = ..., coefficient: float = ...) -> Loss: ...
 def measure_model(

@@ -39,7 +39,7 @@ def test_each_step_of_planning_has_a_file(tmp_path: Path) -> None:
     assert "updates in no time" in changed.text
     front = trireme.plan_front(graph, costs, batch_size=16, microbatch_size=4)
     steps = [one.prediction.step_ms for one in front.plans if one.prediction is not None]
-    assert len(steps) > 1
+    assert steps
     assert steps == sorted(steps)
     cheap = trireme.plan(graph, costs, batch_size=16, microbatch_size=4, objective="cost")
     assert cheap.num_ranks == 1

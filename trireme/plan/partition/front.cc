@@ -31,7 +31,6 @@ std::vector<PartitionOptions> combinations(const FrontOptions& options, int num_
     PartitionOptions one = options.plan;
     one.objective = Objective::kSpeed;
     one.stages_per_rank = each;
-    one.may_copy = false;  // The same bits, whichever is taken.
     if (each > 1) one.effort *= kLittleEffort;
     for (const int replicas : possible_replicas(one, num_ranks)) {
       one.replicas = replicas;
@@ -67,8 +66,10 @@ class Collection {
              const topology::Topology& topology, bool may_shard)
       : recorded_(recorded), profile_(profile), topology_(topology), may_shard_(may_shard) {}
 
-  /// The plan that these ask for, and with what replicas can share.
-  void add(const PartitionOptions& options) {
+  /// The plan that these ask for; without copied nodes also with what replicas can share.
+  void add(PartitionOptions options) {
+    if (options.may_copy) add_one(options);
+    options.may_copy = false;
     const std::size_t before = plans_.size();
     add_one(options);
     if (!may_shard_ || plans_.size() == before) return;

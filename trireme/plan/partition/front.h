@@ -21,8 +21,8 @@ struct FrontOptions {
 /// Plans of which none is beaten by another in both the step and the peak, the fastest first.
 ///
 /// For each number of replicas and of stages on a rank: the fastest plan, the one of least memory, and the fastest within
-/// several sizes between the least and the most that was found; and these with what replicas can share. Every plan is one
-/// of `partition` without copied nodes, and of a number of replicas for which results are the same bits.
+/// several sizes between the least and the most that was found; without copied nodes also with what replicas can share.
+/// Every plan is one of `partition`, of a number of replicas for which results are the same bits.
 ///
 /// Errors   those of `partition_over_replicas` where there is no plan at all.
 /// Cost     some 10 plans for each combination.

@@ -22,8 +22,7 @@ using analytic::TrainLayout;
 
 /// Ends the making of a case.
 struct Skip : std::exception {
-  Skip(std::string cause, std::string field)
-      : reason(std::move(cause)), detail(std::move(field)) {}
+  Skip(std::string cause, std::string field) : reason(std::move(cause)), detail(std::move(field)) {}
 
   std::string reason;
   std::string detail;
