@@ -56,13 +56,13 @@ struct Operators : torch::nn::Module {
     const double drop_probability = is_training() ? 0.1 : 0;
     const auto g = position(torch::constant_pad_nd(batch["labels"], {1, 0}));
     const speech::TransducerLengths lengths{batch["num_frames"], batch["num_labels"]};
-    const auto frame_classes = operators::cross_entropy(
-        classes(x), batch["num_frames"].remainder(6).unsqueeze(1).expand({-1, x.size(1)}));
+    const auto frame_losses = operators::cross_entropy(
+        x, batch["num_frames"].remainder(8).unsqueeze(1).expand({-1, x.size(1)}));
     const auto joint =
         speech::transducer_joint(x, g, lengths, {.drop_probability = drop_probability});
     const auto counts = torch::arange(x.size(1)).remainder(2);  // Every other frame.
     return speech::transducer_loss(classes(joint), batch["labels"], lengths).mean() +
-           (frame_classes * counts).mean();
+           (frame_losses * counts).mean();
   }
 
   torch::Tensor attended(const torch::Tensor& x, const torch::Tensor& lengths) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "trireme/error.h"
+#include "trireme/plan/partition/candidate.h"
 
 namespace trireme::partition {
 namespace {
