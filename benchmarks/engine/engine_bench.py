@@ -97,7 +97,7 @@ class Bench:
             *("--batch", "32", "--stages", str(layout.stages), "--replicas", str(layout.replicas)),
             *("--lanes", str(layout.replicas)),
             *("--stages-per-rank", str(layout.stages_per_rank()), "--schedule", layout.schedule),
-            *("--recompute", layout.recompute, "--out", file, *cuts),
+            *("--recompute", layout.recompute, "--no-copies", "--out", file, *cuts),
             *layout.sharded.split(),
         )
         plan = json.loads(Path(file).read_text())

@@ -173,11 +173,15 @@ TEST_F(RankTest, SayWhatWouldMakeStepsFaster) {
   const auto explained = run(with({"explain", "--plan", plan}, costs));
   EXPECT_THAT(explained->out(), HasSubstr("updates in no time"));
   run(with(model, {"train", "--run", path("run"), "--ranks", "2", "--batch", "8", "--microbatch",
-                   "2", "--steps", "2"}));
+                   "2", "--steps", "2", "--optimizer", "sgd", "--momentum", "0"}));
   const auto run_explained = run({"--json", "explain", path("run")});
   const Json now = Json::parse(run_explained->out());
   EXPECT_GT(now["now"]["step_ms"].get<double>(), 0);
   EXPECT_THAT(now["changes"].dump(), HasSubstr("microbatches of equal length"));
+  const Json segment = Json::parse(text_of(path("run") + "/run.json"))["segments"].back();
+  const auto predicted =
+      segment["predicted_peak_bytes"].get<PeakBytes>();  // Of SGD, without state.
+  EXPECT_EQ(now["now"]["peak_bytes"], layout::largest_peak_bytes(predicted));
   run({"explain", path("nothing")}, 1);
   const auto refused =
       run({"partition", "--graph", path("train.graph.json"), "--front", path("front")}, 2);

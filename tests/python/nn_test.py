@@ -70,6 +70,22 @@ def test_instance_norm_is_that_of_torch(layout: torch.memory_format) -> None:
         torch.testing.assert_close(mine, other, rtol=1e-5, atol=2e-5)
 
 
+def test_cross_entropy_is_that_of_torch() -> None:
+    torch.manual_seed(1)
+    logits = torch.randn(3, 7, 11, requires_grad=True)
+    classes = torch.randint(11, (3, 7))
+    counts = torch.arange(7) % 2
+    (trireme.nn.cross_entropy(logits, classes) * counts).sum().backward()
+    found, logits.grad = logits.grad, None
+    losses = torch.nn.functional.cross_entropy(logits.mT, classes, reduction="none")
+    (losses * counts).sum().backward()
+    torch.testing.assert_close(found, logits.grad)
+    torch.testing.assert_close(trireme.nn.cross_entropy(logits, classes), losses)
+    torch.library.opcheck(torch.ops.trireme._cross_entropy.default, (logits.detach(), classes))
+    with pytest.raises(RuntimeError, match="row 0 is of class 11"):
+        trireme.nn.cross_entropy(logits, torch.full((3, 7), 11))
+
+
 def test_what_is_refused() -> None:
     with pytest.raises(ValueError, match="expected 4D input"):
         trireme.nn.BatchNorm2d(5)(torch.randn(3, 5))

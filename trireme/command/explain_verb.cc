@@ -12,15 +12,12 @@ namespace {
 
 struct ExplainVerbOptions {
   std::filesystem::path run;  ///< Empty: the files below.
-  std::string plan = "plan.json";
-  std::string graph = "train.graph.json";
-  std::string profile = "profile.json";
-  std::string topology = "topology.json";
+  StepFiles files;
   std::string timeline;
   TrainingOptions training;
 };
 
-/// A file of the run, where it wrote one: it did not measure where a plan was given.
+/// A file of the run, where it wrote one: it did not measure where costs were given, which its options name.
 void take(const std::filesystem::path& file, std::string& taken) {
   if (std::filesystem::exists(file)) taken = file.string();
 }
@@ -38,11 +35,11 @@ void take_files_of_run(ExplainVerbOptions& options) {
                 options.run.string() +
                     ": no start of this run wrote a timeline, which it does when it ends");
   }
-  options.plan = folder.path(last->plan);
+  options.files.plan = folder.path(last->plan);
   options.timeline = folder.path(last->timeline);
-  options.graph = folder.path("graph.json");
-  take(folder.path(session::RunFolder::name_for("profile", last->ranks)), options.profile);
-  take(folder.path(session::RunFolder::name_for("topology", last->ranks)), options.topology);
+  options.files.graph = folder.path("graph.json");
+  take(folder.path(session::RunFolder::name_for("profile", last->ranks)), options.files.profile);
+  take(folder.path(session::RunFolder::name_for("topology", last->ranks)), options.files.topology);
 }
 
 Json to_json(const ChangedStep& step) {
@@ -54,10 +51,10 @@ Json to_json(const ChangedStep& step) {
 
 int explain_plan(ExplainVerbOptions options, const Context& context) {
   if (!options.run.empty()) take_files_of_run(options);
-  const Graph graph = Graph::load(options.graph);
-  const ChangedSteps steps =
-      explain_step(Plan::load(options.plan, graph), graph, Profile::load(options.profile, graph),
-                   Topology::load(options.topology), options.training, options.timeline);
+  const Graph graph = Graph::load(options.files.graph);
+  const ChangedSteps steps = explain_step(
+      Plan::load(options.files.plan, graph), graph, Profile::load(options.files.profile, graph),
+      Topology::load(options.files.topology), options.training, options.timeline);
   Json changes = Json::array();
   for (const ChangedStep& step : steps.changes) changes.push_back(to_json(step));
   print(context, {{"now", to_json(steps.now)}, {"changes", std::move(changes)}}, steps.text);
@@ -68,13 +65,11 @@ int explain_plan(ExplainVerbOptions options, const Context& context) {
 
 Body add_explain(CLI::App& app, Context& context) {
   auto options = std::make_shared<ExplainVerbOptions>();
-  app.add_option("run", options->run,
-                 "A run's folder: the step that it measured last, with its plan and costs")
+  app.add_option(
+         "--run,run", options->run,
+         "A run's folder: the step that it measured last, with its plan, costs and optimizer")
       ->type_name("RUN");
-  app.add_option("--plan", options->plan, "Plan file")->capture_default_str();
-  app.add_option("--graph", options->graph, "Graph that the plan is of")->capture_default_str();
-  app.add_option("--profile", options->profile, "Profile of the graph")->capture_default_str();
-  app.add_option("--topology", options->topology, "Where ranks run")->capture_default_str();
+  options->files.add_to(app);
   app.add_option("--timeline", options->timeline,
                  "Timeline of a run: actions take what they took in its measured step");
   add_optimizer_options(app, options->training.optimizer);

@@ -33,8 +33,10 @@ const CLI::Option* find(const CLI::App& verb, const std::string& name) {
   return nullptr;
 }
 
-/// Its ranks are others than the run's, and so is its plan.
-bool is_follow(const CLI::App& verb) { return verb.get_name() == "follow"; }
+/// Whether the verb reads a run that another trains: what shapes that one's plan is not for it.
+bool reads_run(const CLI::App& verb) {
+  return verb.get_name() == "follow" || verb.get_name() == "explain";
+}
 
 /// Whether something is given now in an option's place.
 bool is_replaced(const CLI::Option& option, bool shapes_plan) {
@@ -46,7 +48,7 @@ bool is_replaced(const CLI::Option& option, bool shapes_plan) {
 /// Words for the options of `kept` that still count.
 std::vector<std::string> words_for(const CLI::App& verb, const GivenOptions& kept) {
   const bool shapes_plan =
-      is_follow(verb) || std::ranges::any_of(kShapesPlan, [&verb](const std::string& name) {
+      reads_run(verb) || std::ranges::any_of(kShapesPlan, [&verb](const std::string& name) {
         const CLI::Option* option = find(verb, name);
         return option != nullptr && option->count() > 0;
       });
@@ -60,11 +62,11 @@ std::vector<std::string> words_for(const CLI::App& verb, const GivenOptions& kep
   return words;
 }
 
-/// run.json of the run that `train --resume` goes on with, or `follow` follows; empty where there is none.
+/// run.json of the run that `train --resume` goes on with, or that is read; empty where there is none.
 std::filesystem::path known_run(const CLI::App& verb) {
   const CLI::Option* run = verb.get_option_no_throw("--run");
   const CLI::Option* resume = verb.get_option_no_throw("--resume");
-  const bool goes_on = is_follow(verb) || (resume != nullptr && resume->count() > 0);
+  const bool goes_on = reads_run(verb) || (resume != nullptr && resume->count() > 0);
   if (run == nullptr || run->count() == 0 || !goes_on) return {};
   const std::filesystem::path path = session::RunFolder(run->as<std::string>()).document();
   std::error_code ignored;

@@ -16,7 +16,7 @@ using session::GivenOptions;
 /// what says which run that is, nor how it is printed.
 GivenOptions given_options(const CLI::App& verb);
 
-/// Parses as `parse` of arguments.h. `train --resume`, and `follow`, then have the options that run.json says the run
+/// Parses as `parse` of arguments.h. `train --resume`, `follow` and `explain` then have the options that run.json says the run
 /// was started with, unless they are given now, or what is given now is in their place: of those that
 /// shape the plan, one stands for all.
 ///

@@ -8,19 +8,16 @@ namespace trireme::command {
 namespace {
 
 struct SimulateVerbOptions {
-  std::string plan = "plan.json";
-  std::string graph = "train.graph.json";
-  std::string profile = "profile.json";
-  std::string topology = "topology.json";
+  StepFiles files;
   std::string timeline;
   TrainingOptions training;
 };
 
 int simulate_plan(const SimulateVerbOptions& options, const Context& context) {
-  const Graph graph = Graph::load(options.graph);
-  SimulatedStep step =
-      simulate_step(Plan::load(options.plan, graph), graph, Profile::load(options.profile, graph),
-                    Topology::load(options.topology), options.training);
+  const Graph graph = Graph::load(options.files.graph);
+  SimulatedStep step = simulate_step(Plan::load(options.files.plan, graph), graph,
+                                     Profile::load(options.files.profile, graph),
+                                     Topology::load(options.files.topology), options.training);
   if (!options.timeline.empty()) {
     write_file_atomically(options.timeline, step.timeline);
     step.text += "timeline written to " + options.timeline + "\n";
@@ -37,10 +34,7 @@ int simulate_plan(const SimulateVerbOptions& options, const Context& context) {
 
 Body add_simulate(CLI::App& app, Context& context) {
   auto options = std::make_shared<SimulateVerbOptions>();
-  app.add_option("--plan", options->plan, "Plan file")->capture_default_str();
-  app.add_option("--graph", options->graph, "Graph that the plan is of")->capture_default_str();
-  app.add_option("--profile", options->profile, "Profile of the graph")->capture_default_str();
-  app.add_option("--topology", options->topology, "Where ranks run")->capture_default_str();
+  options->files.add_to(app);
   app.add_option("--timeline", options->timeline, "Write a Chrome trace of the step here");
   add_optimizer_options(app, options->training.optimizer);
   add_gradients_option(app, options->training.gradient_dtype);

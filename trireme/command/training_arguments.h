@@ -13,6 +13,21 @@
 
 namespace trireme::command {
 
+/// What a step is played by: --plan, --graph, --profile, --topology.
+struct StepFiles {
+  std::string plan = "plan.json";
+  std::string graph = "train.graph.json";
+  std::string profile = "profile.json";
+  std::string topology = "topology.json";
+
+  void add_to(CLI::App& app) {
+    app.add_option("--plan", plan, "Plan file")->capture_default_str();
+    app.add_option("--graph", graph, "Graph that the plan is of")->capture_default_str();
+    app.add_option("--profile", profile, "Profile of the graph")->capture_default_str();
+    app.add_option("--topology", topology, "Where ranks run")->capture_default_str();
+  }
+};
+
 /// --optimizer, --learning-rate and their like, for the verbs that update weights.
 inline void add_optimizer_options(CLI::App& app, OptimizerOptions& options) {
   app.add_option("--optimizer", options.name, train::optimizer_names())->capture_default_str();

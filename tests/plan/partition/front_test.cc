@@ -39,7 +39,7 @@ TEST(Front, NoPlanIsBeatenByAnother) {
                            front_options({.global_batch = 16, .microbatch = 1, .lanes = 2}));
   ASSERT_GE(plans.size(), 4U);
   for (std::size_t i = 1; i < plans.size(); ++i) {
-    EXPECT_GT(step_of(plans[i]), step_of(plans[i - 1]));
+    EXPECT_GT(step_of(plans[i]), 1.001 * step_of(plans[i - 1]));
     EXPECT_LT(peak_of(plans[i]), peak_of(plans[i - 1]));
   }
 }
@@ -53,7 +53,7 @@ TEST(Front, ItsEndsAreTheFastestAndTheSmallest) {
   asked.replicas = 0;
   asked.may_idle = false;
   EXPECT_LE(step_of(plans.front()),
-            step_of(partition_over_replicas(model.graph, model.profile, topology, asked)));
+            1.001 * step_of(partition_over_replicas(model.graph, model.profile, topology, asked)));
   asked.objective = Objective::kMemory;
   asked.max_slowdown = 100;
   asked.recompute = Recompute::kAll;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <random>
+#include <tuple>
 
 #include "tests/graphs/graph_builder.h"
 #include "tests/graphs/sample_graphs.h"
@@ -130,6 +131,44 @@ TEST(Partition, TheObjectiveMemoryTradesTimeWithinItsSlowdown) {
   options.max_slowdown = 1;
   const layout::Plan same = partition(model.graph, model.profile, topology, options);
   EXPECT_LE(same.prediction->step_ms, fast.prediction->step_ms);
+}
+
+/// Of the fastest plans on 1, 2, 3 and 4 ranks the one whose ranks x step is least.
+TEST(Partition, TheObjectiveCostPaysForRanks) {
+  const Model model = chain_of({8, 8, 8, 8, 8, 8, 8, 8});
+  const topology::Topology topology = make_topology(4);
+  const auto cheapest = [&](int microbatches, std::int64_t memory) {
+    PartitionOptions options{.batch = {microbatches, 1, 1}, .device_memory_bytes = memory};
+    double least = 1e30;
+    int num_ranks = 0;
+    for (int n = 1; n <= 4; ++n) {
+      options.stages = n;
+      try {
+        const double cost =
+            n * partition(model.graph, model.profile, topology, options).prediction->step_ms;
+        if (cost < least) std::tie(least, num_ranks) = std::pair(cost, n);
+      } catch (const Error&) {
+        continue;
+      }
+    }
+    options.stages = 0;
+    options.replicas = 0;
+    options.objective = Objective::kCost;
+    const layout::Plan plan =
+        partition_over_replicas(model.graph, model.profile, topology, options);
+    const int used = layout::train_role(plan).mesh.num_ranks();
+    EXPECT_EQ(plan.objective, "cost");
+    EXPECT_EQ(used, num_ranks);
+    EXPECT_EQ(used * plan.prediction->step_ms, least);
+    return used;
+  };
+  EXPECT_EQ(cheapest(8, 0), 1);  // A pipeline never pays for its warm-up.
+  const layout::Plan two =
+      partition(model.graph, model.profile, topology, {.batch = {8, 1, 1}, .stages = 2});
+  const layout::Plan one =
+      partition(model.graph, model.profile, topology, {.batch = {8, 1, 1}, .stages = 1});
+  ASSERT_LT(peak(two), peak(one));
+  EXPECT_EQ(cheapest(8, peak(two)), 2);  // But one rank has too little memory.
 }
 
 /// Uses of one large parameter in nodes 1 and 2, an even split between them.

@@ -19,6 +19,9 @@ constexpr int kNumSizes = 6;
 /// Of the searches whose estimates cost most: those of several stages on a rank.
 constexpr double kLittleEffort = 1.0 / 256;
 
+/// Steps that differ by less count as the same: no forecast is so exact.
+constexpr double kSameStep = 1.001;
+
 std::int64_t peak_of(const layout::Plan& plan) {
   return layout::largest_peak_bytes(plan.prediction->peak_bytes);
 }
@@ -88,7 +91,9 @@ class Collection {
     });
     std::vector<layout::Plan> best;
     for (layout::Plan& plan : plans_) {
-      if (best.empty() || peak_of(plan) < peak_of(best.back())) best.push_back(std::move(plan));
+      if (!best.empty() && peak_of(plan) >= peak_of(best.back())) continue;
+      if (!best.empty() && step_of(plan) <= kSameStep * step_of(best.back())) best.pop_back();
+      best.push_back(std::move(plan));
     }
     return best;
   }

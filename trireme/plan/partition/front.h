@@ -18,7 +18,8 @@ struct FrontOptions {
   bool may_shard = true;  ///< Replicas may share the optimizer's state, and parameters too.
 };
 
-/// Plans of which none is beaten by another in both the step and the peak, the fastest first.
+/// Plans of which none is beaten by another in both the step and the peak, the fastest first. Steps that differ by a
+/// thousandth count as the same.
 ///
 /// For each number of replicas and of stages on a rank: the fastest plan, the one of least memory, and the fastest within
 /// several sizes between the least and the most that was found; without copied nodes also with what replicas can share.

@@ -245,16 +245,6 @@ Tried try_replicas(const graph::Graph& recorded, const profile::Profile& profile
   return tried;
 }
 
-/// Numbers of ranks that are tried, the most first: all, or those that are far apart.
-std::vector<int> numbers_of_ranks(int most) {
-  constexpr int kFewRanks = 8;
-  std::vector<int> numbers;
-  for (int n = most; n > 0; n = n <= kFewRanks ? n - 1 : std::max(kFewRanks, n * 3 / 4)) {
-    numbers.push_back(n);
-  }
-  return numbers;
-}
-
 /// Ranks that the plan uses x its step.
 double cost_of(const layout::Plan& plan) {
   return layout::train_role(plan).mesh.num_ranks() * plan.prediction->step_ms;
@@ -265,7 +255,7 @@ Tried cheapest(const graph::Graph& recorded, const profile::Profile& profile,
                const topology::Topology& topology, PartitionOptions options) {
   options.may_idle = false;
   Tried tried;
-  for (const int num_ranks : numbers_of_ranks(static_cast<int>(topology.ranks.size()))) {
+  for (const int num_ranks : numbers_down_from(static_cast<int>(topology.ranks.size()))) {
     topology::Topology part = topology;
     part.ranks.resize(num_ranks);
     Tried best = try_replicas(recorded, profile, part, options);

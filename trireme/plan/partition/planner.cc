@@ -10,18 +10,6 @@
 namespace trireme::partition {
 namespace {
 
-/// Up to so many stages, every smaller number is tried.
-constexpr int kFewStages = 8;
-
-/// Numbers of stages below `most` that are tried, descending: all, or those that are far apart.
-std::vector<int> fewer_stages(int most) {
-  std::vector<int> numbers;
-  for (int n = most - 1; n > 0; n = n <= kFewStages ? n - 1 : std::max(kFewStages, n * 3 / 4)) {
-    numbers.push_back(n);
-  }
-  return numbers;
-}
-
 SearchEffort search_effort(double part) {
   const SearchEffort whole;
   return {.exhaustive = static_cast<std::int64_t>(part * static_cast<double>(whole.exhaustive)),
@@ -29,6 +17,15 @@ SearchEffort search_effort(double part) {
 }
 
 }  // namespace
+
+std::vector<int> numbers_down_from(int most) {
+  constexpr int kFew = 8;
+  std::vector<int> numbers;
+  for (int n = most; n > 0; n = n <= kFew ? n - 1 : std::max(kFew, n * 3 / 4)) {
+    numbers.push_back(n);
+  }
+  return numbers;
+}
 
 Planner::Planner(const Problem& problem) : problem_(problem) {
   schedules_ = problem.options.schedule.empty()
@@ -79,7 +76,7 @@ void Planner::search(const Goal& goal) {
 }
 
 void Planner::try_fewer_stages() {
-  for (const int num_stages : fewer_stages(problem_.num_stages)) {
+  for (const int num_stages : numbers_down_from(problem_.num_stages - 1)) {
     if (best_->found.score.excess_bytes > 0) return;  // Fewer stages need more.
     if (least_us(num_stages) >= best_->found.score.primary) return;
     const std::vector<graph::NodeId> copied = settings_[best_->setting]->copied_nodes;

@@ -12,6 +12,9 @@
 
 namespace trireme::partition {
 
+/// Numbers from `most` down to 1: up to 8 each of them, above those that are far apart. Ranks or stages that are tried.
+std::vector<int> numbers_down_from(int most);
+
 /// The best over schedules, groups of copied nodes and, where ranks may stay idle, numbers of
 /// stages.
 class Planner {
