@@ -20,6 +20,9 @@ judge --calibrate 2104.04473 'Sept 2020@A100' vTrain --judge 2205.05198 2201.119
 judge --calibrate vTrain --judge 2104.04473
 judge --calibrate 2104.04473 --judge vTrain
 judge --calibrate llm-foundry@h100 --judge 'NeMo docs' torchtitan
+judge --calibrate 'NeMo docs' torchtitan --judge llm-foundry@h100
 judge --calibrate llm-foundry@a100_40gb --judge llm-foundry@a100_80gb
+judge --calibrate llm-foundry@a100_80gb --judge llm-foundry@a100_40gb
 judge --leave-out group
 judge --leave-out device
+judge --leave-out fifth

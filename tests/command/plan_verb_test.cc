@@ -8,6 +8,7 @@ namespace trireme {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 class PlanVerb : public CommandLine {};
 class ValidateVerb : public CommandLine {
@@ -44,6 +45,25 @@ TEST_F(PlanVerb, PrintsLayoutsAndThePublishedOne) {
   EXPECT_EQ(json["best"].size(), 3U);
 }
 
+/// A training of so many tokens has as many in each layout, however long its samples are.
+TEST_F(PlanVerb, DaysOfTokensDoNotDependOnTheSearchedLength) {
+  const auto published_days = [&](const char* length) {
+    const Answer answer = run(make_net, {"plan", "gpt-18b", "--topology", "dgx_a100", "--hosts",
+                                         "32", "--tokens", "3e11", "--seq-len", length});
+    const std::size_t at = answer.out.find("predicted ");
+    EXPECT_NE(at, std::string::npos) << answer.out << answer.err;
+    return answer.out.substr(at, answer.out.find(" days", at) - at);
+  };
+  EXPECT_EQ(published_days("2048"), published_days("4096"));
+}
+
+TEST_F(PlanVerb, SaysWhatWasNeverComparedWithARun) {
+  EXPECT_THAT(run(make_net, {"plan", "gpt-7.5b", "--topology", "gb200_nvl72"}).out,
+              HasSubstr("no published run on GB200 was compared with"));
+  EXPECT_THAT(run(make_net, {"plan", "gpt-7.5b", "--topology", "dgx_a100"}).out,
+              Not(HasSubstr("was compared with")));
+}
+
 TEST_F(PlanVerb, RefusesWhatIsNotKnown) {
   const Answer model = run(make_net, {"plan", "gpt-9"});
   EXPECT_EQ(model.code, 2);
@@ -52,6 +72,12 @@ TEST_F(PlanVerb, RefusesWhatIsNotKnown) {
   EXPECT_EQ(machine.code, 2);
   EXPECT_THAT(machine.err, HasSubstr("there is no machine 'p9'; known are: p3dn"));
   EXPECT_EQ(run(make_net, {"plan", "gpt-1.7b", "--hosts", "0"}).code, 2);
+  EXPECT_EQ(run(make_net, {"plan", "gpt-1.7b", "--hosts", "2305843009213693952"}).code, 2);
+  const Answer type = run(make_net, {"plan", "gpt-1.7b", "--topology", "p3dn", "--type", "bf16"});
+  EXPECT_EQ(type.code, 2);
+  EXPECT_THAT(type.err, HasSubstr("V100-32 has no products of bf16; give one of f32, f16"));
+  EXPECT_EQ(run(make_net, {"plan", "gpt-1.7b", "--topology", "p3dn"}).code, 0);  // f16 then
+  EXPECT_EQ(run(make_net, {"plan", "resnet50", "--tokens", "1e9"}).code, 2);
   EXPECT_EQ(run(make_net, {"plan", "gpt-1.7b", "--samples", "1", "--tokens", "1"}).code, 2);
 }
 

@@ -28,21 +28,24 @@ std::int64_t usual_batch(const PlanVerbOptions& options, const analytic::Machine
   return options.search.num_hosts * machine.devices_per_host;
 }
 
-int plan_layouts(PlanVerbOptions options, const Context& context) {
+int plan_layouts(PlanVerbOptions options, bool has_type, const Context& context) {
   if (options.num_samples > 0 && options.num_tokens > 0) {
     throw Error(ErrorKind::kInvalidArgument, "--samples and --tokens say the same; give one");
   }
   const analytic::ModelShape& shape = analytic::model(options.model);
+  if (options.num_tokens > 0 && !shape.is_transformer()) {
+    throw Error(ErrorKind::kInvalidArgument, shape.name + " has no tokens; give --samples");
+  }
   const analytic::Machine& machine = analytic::machine(options.machine);
   analytic::LayoutSearch& search = options.search;
   if (search.global_batch == 0) search.global_batch = usual_batch(options, machine);
   if (search.seq_len == 0) search.seq_len = shape.seq_len;
+  if (!has_type && !machine.accelerator.has_bf16) search.type = analytic::MatrixType::kF16;
   const analytic::LayoutsFound found =
       analytic::search_layouts(shape, machine, analytic::usual_achieved(), search);
   analytic::ShownSearch shown{.shape = shape, .machine = machine, .search = search, .found = found};
-  shown.num_samples = options.num_tokens > 0
-                          ? options.num_tokens / static_cast<double>(search.seq_len)
-                          : options.num_samples;
+  shown.num_samples = options.num_samples;
+  shown.num_tokens = options.num_tokens;
   analytic::add_published(analytic::usual_achieved(), shown);
   print(context, analytic::to_json(shown), analytic::show(shown));
   return 0;
@@ -67,12 +70,14 @@ Body add_plan(CLI::App& app, Context& context) {
       ->check(arguments::positive());
   app.add_option("--seq-len", search.seq_len, "Tokens of a sample; without it the model's")
       ->check(arguments::positive());
-  arguments::add_words<analytic::MatrixType>(app, "--type", search.type,
-                                             "Type of values in matrix products",
-                                             {{"f32", analytic::MatrixType::kF32},
-                                              {"f16", analytic::MatrixType::kF16},
-                                              {"bf16", analytic::MatrixType::kBf16},
-                                              {"f8", analytic::MatrixType::kF8}});
+  arguments::add_words<analytic::MatrixType>(
+      app, "--type", search.type,
+      "Type of values in matrix products; without it bf16, or f16 "
+      "where the devices have no bf16",
+      {{"f32", analytic::MatrixType::kF32},
+       {"f16", analytic::MatrixType::kF16},
+       {"bf16", analytic::MatrixType::kBf16},
+       {"f8", analytic::MatrixType::kF8}});
   app.add_option("--samples", options->num_samples,
                  "Samples of the training: how many days it takes")
       ->check(CLI::PositiveNumber);
@@ -85,7 +90,9 @@ Body add_plan(CLI::App& app, Context& context) {
       "Nothing runs: steps follow from published numbers of devices, and parts of them that "
       "published "
       "runs achieved (`trireme validate`).");
-  return [options, &context] { return plan_layouts(*options, context); };
+  return [options, &context, &app] {
+    return plan_layouts(*options, app.count("--type") > 0, context);
+  };
 }
 
 }  // namespace trireme::command

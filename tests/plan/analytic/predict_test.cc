@@ -121,21 +121,6 @@ TEST(Predict, AllFamiliesHaveAStep) {
   }
 }
 
-/// Experts on other ranks: half as many here, and messages to the others.
-TEST(Predict, ExpertsCostTheirMessages) {
-  TrainLayout layout;
-  layout.data = 16;
-  layout.microbatch = 1;
-  layout.global_batch = 64;
-  layout.seq_len = 4096;
-  const BlockTimes alone(model("mixtral-8x7b"), machine("dgx_a100"), layout, AchievedParts{});
-  layout.expert = 8;
-  const BlockTimes shared(model("mixtral-8x7b"), machine("dgx_a100"), layout, AchievedParts{});
-  EXPECT_EQ(alone.block(0).forward_comm_s, 0);
-  EXPECT_GT(shared.block(0).forward_comm_s, 0);
-  EXPECT_LT(shared.block(0).forward_s, alone.block(0).forward_s);
-}
-
 TEST(Predict, RefusesWhatCannotBe) {
   EXPECT_EQ(refusal_of([](TrainLayout&) {}), "");
   EXPECT_THAT(refusal_of([](TrainLayout& l) { l.tensor = 5; }),
@@ -148,7 +133,8 @@ TEST(Predict, RefusesWhatCannotBe) {
   EXPECT_THAT(refusal_of([](TrainLayout& l) { l.context = 3; }), HasSubstr("context 3"));
   EXPECT_THAT(refusal_of([](TrainLayout& l) { l.schedule = "v_half"; }),
               HasSubstr("'v_half' is none of: simple, interleaved, zero_bubble"));
-  EXPECT_THAT(refusal_of([](TrainLayout& l) { l.expert = 2; }), HasSubstr("expert 2"));
+  EXPECT_THAT(refusal_of([](TrainLayout& l) { l.data = l.microbatch = std::int64_t{1} << 32; }),
+              HasSubstr("data is 4294967296, above 2^20"));
 }
 
 TEST(Predict, TheSameAnswerEachTime) {

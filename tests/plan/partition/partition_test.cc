@@ -135,7 +135,7 @@ TEST(Partition, TheObjectiveMemoryTradesTimeWithinItsSlowdown) {
 
 /// Of the fastest plans on 1, 2, 3 and 4 ranks the one whose ranks x step is least.
 TEST(Partition, TheObjectiveCostPaysForRanks) {
-  const Model model = chain_of({8, 8, 8, 8, 8, 8, 8, 8});
+  const Model model = make_chain(std::vector<ChainNode>(8, {4, 2, 2, 1000, 10000}));
   const topology::Topology topology = make_topology(4);
   const auto cheapest = [&](int microbatches, std::int64_t memory) {
     PartitionOptions options{.batch = {microbatches, 1, 1}, .device_memory_bytes = memory};

@@ -76,8 +76,14 @@ TEST(RunCase, TakesWhatIsSaidAndTheUsualForTheRest) {
   };
   EXPECT_EQ(selective(""), analytic::RecomputeKind::kSelective);
   EXPECT_EQ(selective("FSDP2"), analytic::RecomputeKind::kHalf);
-  EXPECT_EQ(made([](RunRow& row) { row.precision = "float8"; }).layout.type,
-            analytic::MatrixType::kF8);
+  const auto on = [](const char* device, const char* precision) {
+    return [=](RunRow& row) {
+      row.gpu_type = device;
+      row.precision = precision;
+    };
+  };
+  EXPECT_EQ(made(on("H100", "float8")).layout.type, analytic::MatrixType::kF8);
+  EXPECT_EQ(skipped(on("A100-80GB", "float8")).reason, "the device has not this type");
 }
 
 TEST(RunCase, NoiseIsReadFromTheNote) {

@@ -54,6 +54,9 @@ TEST(RunRow, RefusalsNameFileRowAndColumn) {
   EXPECT_THAT(with("8", "1", "inf"), HasSubstr("column step_time_s: 'inf'"));
   EXPECT_THAT(with("8", "1", "-2"), HasSubstr("column step_time_s: '-2'"));
   EXPECT_THAT(with("8", "1x", "1"), HasSubstr("column tp: '1x'"));
+  EXPECT_THAT(with("8", "0.4", "1"), HasSubstr("row 3, column tp: 0.4 is no whole number"));
+  EXPECT_THAT(with("2e18", "1", "1"),
+              HasSubstr("column gpus: 2e+18 is no whole number of at most"));
   EXPECT_THAT(refusal_of(head + "s,m,8\n"),
               HasSubstr("row 2: 3 values under a head of 12 columns"));
   EXPECT_THAT(refusal_of(head + "\"s,m,8\n"), HasSubstr("row 2: quotes do not fit"));

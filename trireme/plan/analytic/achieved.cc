@@ -58,6 +58,11 @@ const AchievedParts& achieved_of(const AchievedByDevice& all, std::string_view d
   return found == all.end() ? kNone : found->second;
 }
 
+bool is_fitted(std::string_view device) {
+  return !device.empty() && usual_achieved().contains(device);
+}
+
+/// What `trireme validate benchmarks/simulator/runs.csv --calibrate` of all groups fits, 2026-11-27.
 const AchievedByDevice& usual_achieved() {
   static const AchievedByDevice kAll = {
       {"", with({0.715, 0.847, 0.676, 0.737})},

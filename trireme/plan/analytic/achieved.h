@@ -53,6 +53,9 @@ using AchievedByDevice = std::map<std::string, AchievedParts, std::less<>>;
 /// Of a device, or what all have.
 const AchievedParts& achieved_of(const AchievedByDevice& all, std::string_view device);
 
+/// Whether a published run on such a device is among those that `usual_achieved` was fitted on.
+bool is_fitted(std::string_view device);
+
 /// Fitted on all published runs of benchmarks/simulator/runs.csv that can be predicted.
 const AchievedByDevice& usual_achieved();
 

@@ -102,7 +102,7 @@ void BlockTimes::add_feed_forward(BlockTime& time, double tokens) const {
   double rows = tokens;
   double count = 1;
   if (shape_.experts > 1) {
-    count = static_cast<double>(shape_.experts) / static_cast<double>(layout_.expert);
+    count = static_cast<double>(shape_.experts);
     rows = tokens * static_cast<double>(shape_.active_experts) / count;
   }
   BlockTime one;
@@ -144,16 +144,6 @@ void BlockTimes::add_collectives(BlockTime& time, double tokens, bool is_decoder
     time.forward_comm_s += ring;
     time.backward_comm_s += 2 * ring;
   }
-}
-
-void BlockTimes::add_experts(BlockTime& time, double tokens) const {
-  if (shape_.experts < 2 || layout_.expert < 2) return;
-  const double bytes = tokens * static_cast<double>(shape_.hidden * shape_.active_experts) *
-                       element_bytes_ / tensor_;
-  const CollectiveGroup group{layout_.expert, layout_.tensor * layout_.context};
-  const double seconds = 2 * groups_.all_to_all_s(group, bytes);
-  time.forward_comm_s += seconds;
-  time.backward_comm_s += seconds;
 }
 
 void BlockTimes::add_sharding(BlockTime& time, double num_parameters) const {
@@ -211,7 +201,6 @@ BlockTime BlockTimes::transformer_block(bool is_decoder) const {
   time.backward_s += scores.backward_s;
   add_small_operators(time, tokens, is_decoder);
   add_collectives(time, tokens, is_decoder);
-  add_experts(time, tokens);
   add_recompute(time, products_s, scores.forward_s);
   add_sharding(time, static_cast<double>(is_decoder ? decoder_block_parameters(shape_)
                                                     : block_parameters(shape_)));

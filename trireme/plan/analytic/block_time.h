@@ -42,8 +42,8 @@ class BlockTimes {
   /// Optimizer step of so many parameters of a rank.
   double update_s(double num_parameters) const;
 
-  /// Seconds of a product: tiles of 128 x 256 over the device's units, with the last wave half filled on average, a
-  /// part of the peak, and a launch; or as long as its operands take to be read and written.
+  /// Seconds of a product: the fastest of a few sizes of tiles in whole waves over the device's units, a part of the
+  /// peak, and a launch; or as long as its operands take to be read and written.
   double product_s(const MatrixProduct& product, double flops) const;
 
  private:
@@ -54,7 +54,6 @@ class BlockTimes {
   void add_feed_forward(BlockTime& time, double tokens) const;
   void add_small_operators(BlockTime& time, double tokens, bool is_decoder) const;
   void add_collectives(BlockTime& time, double tokens, bool is_decoder) const;
-  void add_experts(BlockTime& time, double tokens) const;
   void add_sharding(BlockTime& time, double num_parameters) const;
   void add_recompute(BlockTime& time, double products_s, double score_s) const;
   double memory_s(double bytes) const { return bytes / memory_rate_; }

@@ -39,15 +39,6 @@ double GroupTimes::gather_s(const CollectiveGroup& group, double bytes) const {
          (hosts + 0.1 * (n - hosts)) * achieved_.latency_us * 1e-6;
 }
 
-double GroupTimes::all_to_all_s(const CollectiveGroup& group, double bytes) const {
-  if (group.num_ranks < 2) return 0;
-  const auto n = static_cast<double>(group.num_ranks);
-  const auto local = static_cast<double>(ranks_per_host(group));
-  const double near = (local - 1) / n * bytes / (machine_.link_bytes_per_s * achieved_.link);
-  const double far = (n - local) / n * bytes / (machine_.network_share() * achieved_.network);
-  return std::max(near, far) + achieved_.latency_us * 1e-6;
-}
-
 double GroupTimes::message_s(std::int64_t stride, double bytes) const {
   const bool is_near = stride < machine_.devices_per_host;
   const double rate = is_near ? machine_.link_bytes_per_s * achieved_.link

@@ -25,8 +25,6 @@ class GroupTimes {
   double all_reduce_s(const CollectiveGroup& group, double bytes) const;
   /// Of one all_gather or reduce_scatter; bytes of the whole.
   double gather_s(const CollectiveGroup& group, double bytes) const;
-  /// Each rank sends each other its part; bytes: what a rank has.
-  double all_to_all_s(const CollectiveGroup& group, double bytes) const;
   /// From a rank to the one that is `stride` further.
   double message_s(std::int64_t stride, double bytes) const;
 

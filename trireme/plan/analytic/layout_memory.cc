@@ -153,10 +153,6 @@ double block_activation_bytes(const ModelShape& shape, const TrainLayout& layout
   return block_bytes(shape, layout, false);
 }
 
-double decoder_block_activation_bytes(const ModelShape& shape, const TrainLayout& layout) {
-  return shape.decoder_layers == 0 ? 0 : block_bytes(shape, layout, true);
-}
-
 std::vector<std::int64_t> split_blocks(std::int64_t num_blocks, std::int64_t num_parts) {
   std::vector<std::int64_t> first(num_parts + 1);
   const std::int64_t each = num_blocks / num_parts;

@@ -28,9 +28,6 @@ struct MemoryByKind {
 /// Source   Korthikanti et al., arXiv 2205.05198, section 4; fewer for grouped queries, gates and no dropout, by the same count.
 double block_activation_bytes(const ModelShape& shape, const TrainLayout& layout);
 
-/// Of one of T5's decoder.
-double decoder_block_activation_bytes(const ModelShape& shape, const TrainLayout& layout);
-
 /// First block of each part of the model; parts differ by one block at most, the longer ones in the
 /// middle, since embedding and head are at the ends.
 std::vector<std::int64_t> split_blocks(std::int64_t num_blocks, std::int64_t num_parts);

@@ -143,6 +143,13 @@ LayoutsFound search_layouts(const ModelShape& shape, const Machine& machine,
                 fmt::format("hosts and batch must be at least 1, got {} and {}", search.num_hosts,
                             search.global_batch));
   }
+  for (const auto& [what, value] : {std::pair{"hosts", search.num_hosts},
+                                    {"the batch", search.global_batch},
+                                    {"seq_len", search.seq_len}}) {
+    if (value <= kMostOfLayout) continue;
+    throw Error(ErrorKind::kInvalidArgument, fmt::format("{} is {}, above 2^20", what, value));
+  }
+  check_type(machine, search.type);
   return Searcher(shape, machine, achieved_of(achieved, machine.accelerator.name), search).run();
 }
 

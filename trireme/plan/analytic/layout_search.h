@@ -33,8 +33,8 @@ struct LayoutsFound {
 
 /// Tries tensor groups within a host, pipelines, parts of a rank, microbatches, recomputation, sharding.
 ///
-/// Errors   kInvalidArgument, saying what to change, where no layout is possible or none fits; the
-///          message names the least memory that was needed.
+/// Errors   kInvalidArgument, saying what to change, where no layout is possible, a number is above 2^20, or the devices have
+///          not the type; kResourceExhausted where none fits, naming the least memory that was needed.
 LayoutsFound search_layouts(const ModelShape& shape, const Machine& machine,
                             const AchievedByDevice& achieved, const LayoutSearch& search);
 

@@ -92,11 +92,30 @@ double Accelerator::flops(MatrixType type) const {
       return f32_flops;
     case MatrixType::kF8:
       return f8_flops;
-    case MatrixType::kF16:
     case MatrixType::kBf16:
+      return has_bf16 ? f16_flops : 0;
+    case MatrixType::kF16:
       break;
   }
   return f16_flops;
+}
+
+std::string_view to_text(MatrixType type) {
+  constexpr std::array<std::string_view, 4> kNames = {"f32", "f16", "bf16", "f8"};
+  return kNames[static_cast<std::size_t>(type)];
+}
+
+void check_type(const Machine& machine, MatrixType type) {
+  if (machine.accelerator.flops(type) > 0) return;
+  std::string types;
+  for (const MatrixType one :
+       {MatrixType::kF32, MatrixType::kF16, MatrixType::kBf16, MatrixType::kF8}) {
+    if (machine.accelerator.flops(one) == 0) continue;
+    types += (types.empty() ? "" : ", ") + std::string(to_text(one));
+  }
+  throw Error(ErrorKind::kInvalidArgument, machine.accelerator.name + " has no products of " +
+                                               std::string(to_text(type)) + "; give one of " +
+                                               types);
 }
 
 const Machine& machine(std::string_view name) {

@@ -14,16 +14,19 @@ enum class MatrixType : std::uint8_t { kF32, kF16, kBf16, kF8 };
 struct Accelerator {
   std::string name;
   double f32_flops = 0;  ///< Matrix products of f32 as torch runs them by default, FLOP/s.
-  double f16_flops = 0;  ///< Of f16, and of bf16.
-  double f8_flops = 0;   ///< Of f8; as of f16 where it has none.
+  double f16_flops = 0;  ///< Of f16, and of bf16 where it has that.
+  double f8_flops = 0;   ///< Of f8; 0: it has none.
   double memory_bytes_per_s = 0;
   double memory_bytes = 0;
   int num_units = 1;  ///< Processors that share the tiles of a product (SMs, compute units, cores).
+  bool has_bf16 = true;
   bool is_overlapped = false;  ///< Its software hides sums of gradients and has fused attention.
   bool operator==(const Accelerator&) const = default;
 
-  double flops(MatrixType type) const;
+  double flops(MatrixType type) const;  ///< 0: it has not this type.
 };
+
+std::string_view to_text(MatrixType type);
 
 /// Machines of one kind: devices of a host, and what joins them. Bytes per second are of one
 /// direction.
@@ -44,6 +47,9 @@ const std::vector<Machine>& machines();
 
 /// One of them. kInvalidArgument, listing them, where there is no such one.
 const Machine& machine(std::string_view name);
+
+/// kInvalidArgument, naming what it has, where its devices do not multiply matrices of this type.
+void check_type(const Machine& machine, MatrixType type);
 
 /// What a published table calls its devices: "A100-80GB SXM (Selene, DGX A100, 8x200Gb/s IB)". The
 /// host is the usual one of the device; devices per host and the network are read from the text

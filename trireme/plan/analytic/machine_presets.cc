@@ -17,10 +17,10 @@ Accelerator v100() {
   return {.name = "V100-32",
           .f32_flops = 15.7 * kTera,
           .f16_flops = 125 * kTera,
-          .f8_flops = 125 * kTera,
           .memory_bytes_per_s = 900 * kGiga,
           .memory_bytes = 32 * kGibibyte,
-          .num_units = 80};
+          .num_units = 80,
+          .has_bf16 = false};
 }
 
 /// Faster clocks at 350 W.
@@ -34,7 +34,6 @@ Accelerator a100(double gigabytes) {
   return {.name = gigabytes > 40 ? "A100-80" : "A100-40",
           .f32_flops = 19.5 * kTera,
           .f16_flops = 312 * kTera,
-          .f8_flops = 312 * kTera,
           .memory_bytes_per_s = (gigabytes > 40 ? 2039 : 1555) * kGiga,
           .memory_bytes = gigabytes * kGibibyte,
           .num_units = 108};
@@ -77,10 +76,10 @@ Accelerator p40() {
   return {.name = "P40",
           .f32_flops = 12 * kTera,
           .f16_flops = 12 * kTera,
-          .f8_flops = 12 * kTera,
           .memory_bytes_per_s = 346 * kGiga,
           .memory_bytes = 24 * kGibibyte,
-          .num_units = 30};
+          .num_units = 30,
+          .has_bf16 = false};
 }
 
 /// A host of 64 cores at 2.5 GHz: 32 operations of f32 a cycle (two AVX2 units), eight channels of DDR4-3200.
@@ -88,7 +87,6 @@ Accelerator cpu() {
   return {.name = "CPU-64",
           .f32_flops = 5.1 * kTera,
           .f16_flops = 5.1 * kTera,
-          .f8_flops = 5.1 * kTera,
           .memory_bytes_per_s = 205 * kGiga,
           .memory_bytes = 256 * kGibibyte,
           .num_units = 64};

@@ -77,7 +77,7 @@ ModelShape gpt_shape(std::string name, std::int64_t layers, std::int64_t hidden,
 /// The named models: gpt3-175b, llama3-405b, bloom-176b, t5-3b, ...
 const std::vector<ModelShape>& models();
 
-/// One of them. kInvalidArgument, naming the nearest, where there is no such one.
+/// One of them. kInvalidArgument, listing all, where there is no such one.
 const ModelShape& model(std::string_view name);
 
 /// The named model that a published table means by "Llama 3.1 405B", "MPT 7b", "GPT-3 175B"; null

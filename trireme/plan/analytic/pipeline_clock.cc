@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "trireme/error.h"
+#include "trireme/base/check.h"
 #include "trireme/plan/schedule/schedules.h"
 
 namespace trireme::analytic {
@@ -66,6 +66,9 @@ PipelineClock::PipelineClock(schedule::Schedule schedule) : schedule_(std::move(
       }
     }
   }
+  std::size_t num_actions = 0;
+  for (const std::vector<Action>& actions : schedule_.ranks) num_actions += actions.size();
+  TRIREME_CHECK(order_.size() == num_actions, "the schedule has ranks that wait for ever");
 }
 
 PlayedPipeline PipelineClock::play(const PipelineTimes& times) const {

@@ -42,8 +42,6 @@ class PipelineClock {
   /// last backward. bytes: by stage.
   std::vector<double> most_held(const std::vector<double>& bytes) const;
 
-  const schedule::Schedule& schedule() const { return schedule_; }
-
  private:
   struct Entry {
     schedule::Action action;

@@ -88,11 +88,6 @@ StageSeconds stage_seconds(const ModelShape& shape, const Machine& machine,
   return result;
 }
 
-PipelineTimes pipeline_times(const ModelShape& shape, const Machine& machine,
-                             const TrainLayout& layout, const AchievedParts& achieved) {
-  return stage_seconds(shape, machine, layout, achieved).times;
-}
-
 AnalyticStep predict_time(const ModelShape& shape, const Machine& machine,
                           const TrainLayout& layout, const AchievedParts& achieved,
                           PipelineClocks& clocks) {

@@ -21,8 +21,8 @@ struct AnalyticStep {
   double bubble_s = 0;     ///< Waiting for other stages.
   double reduction_s = 0;  ///< Sum of gradients that is left when the backward is done.
   double update_s = 0;     ///< Optimizer.
-  double other_s = 0;
-  MemoryByKind memory;            ///< Of the fullest rank.
+  double other_s = 0;      ///< What every step takes beside all this (AchievedParts::step_ms).
+  MemoryByKind memory;     ///< Of the fullest rank.
   std::int64_t fullest_rank = 0;  ///< Of the pipeline.
 
   double samples_per_s(const TrainLayout& layout) const {
@@ -42,10 +42,6 @@ AnalyticStep predict(const ModelShape& shape, const Machine& machine, const Trai
 AnalyticStep predict_time(const ModelShape& shape, const Machine& machine,
                           const TrainLayout& layout, const AchievedParts& achieved,
                           PipelineClocks& clocks);
-
-/// What the pipeline of a layout takes, for `pipeline_program`.
-PipelineTimes pipeline_times(const ModelShape& shape, const Machine& machine,
-                             const TrainLayout& layout, const AchievedParts& achieved);
 
 /// In seconds of one microbatch. Part of the pipeline's times that is collectives, by stage.
 struct StageSeconds {

@@ -43,7 +43,10 @@ const char* word(ShardingKind kind) {
 }
 
 double days_of(const ShownSearch& shown, const FoundLayout& one) {
-  return shown.num_samples / one.step.samples_per_s(one.layout) / kDay;
+  const double samples = shown.num_tokens > 0
+                             ? shown.num_tokens / static_cast<double>(one.layout.seq_len)
+                             : shown.num_samples;
+  return samples / one.step.samples_per_s(one.layout) / kDay;
 }
 
 std::vector<std::string> row_of(const ShownSearch& shown, const FoundLayout& one) {
@@ -59,15 +62,15 @@ std::vector<std::string> row_of(const ShownSearch& shown, const FoundLayout& one
                                   fmt::format("{:.1f}", one.step.samples_per_s(layout)),
                                   fmt::format("{:.1f}", one.step.memory.total() / kGiB),
                                   limit_of(one.step)};
-  if (shown.num_samples > 0) row.push_back(fmt::format("{:.2f}", days_of(shown, one)));
+  if (shown.has_length()) row.push_back(fmt::format("{:.2f}", days_of(shown, one)));
   return row;
 }
 
 graph::Table table_of(const ShownSearch& shown) {
-  std::vector<std::string> heads = {">tensor",     ">pipeline", ">parts",    ">data",
+  std::vector<std::string> heads = {">tensor",     ">pipeline", ">a rank",   ">data",
                                     ">microbatch", "recompute", "sharded",   ">step s",
                                     ">samples/s",  ">GiB",      "limited by"};
-  if (shown.num_samples > 0) heads.emplace_back(">days");
+  if (shown.has_length()) heads.emplace_back(">days");
   return graph::Table(heads);
 }
 
@@ -92,11 +95,23 @@ std::string show_published(const ShownSearch& shown) {
     if (predicted.step.step_s > 0) {
       if (source.layout.tensor == 0) text += "; best of these " + to_text(predicted.layout);
       text += fmt::format("; predicted {:.2f} s", predicted.step.step_s);
-      if (shown.num_samples > 0) text += fmt::format(", {:.2f} days", days_of(shown, predicted));
+      if (shown.has_length()) text += fmt::format(", {:.2f} days", days_of(shown, predicted));
     }
     text += fmt::format(" [{}]\n", source.source);
   }
   return text;
+}
+
+/// A warning where nothing of these devices, or of such models, was compared with a run.
+std::string fitted_text(const ShownSearch& shown) {
+  const std::string& device = shown.machine.accelerator.name;
+  std::string text;
+  if (!is_fitted(device))
+    text += "no published run on " + device + " was compared with: steps may be far off\n";
+  if (!shown.shape.is_transformer()) {
+    text += "no published run of a convolution network was compared with: steps may be far off\n";
+  }
+  return text.empty() ? text : "\n" + text;
 }
 
 Json json_of(const AnalyticStep& step) {
@@ -116,14 +131,18 @@ Json json_of(const AnalyticStep& step) {
             {"activations", memory.activations},
             {"working", memory.working},
             {"driver", memory.driver}}},
-          {"fullest_stage", step.fullest_rank}};
+          {"fullest_rank", step.fullest_rank}};
 }
 
 Json json_of(const TrainLayout& layout) {
-  return {{"tensor", layout.tensor},         {"pipeline", layout.pipeline},
-          {"parts", layout.virtual_stages},  {"data", layout.data},
-          {"microbatch", layout.microbatch}, {"global_batch", layout.global_batch},
-          {"seq_len", layout.seq_len},       {"recompute", word(layout.recompute)},
+  return {{"tensor", layout.tensor},
+          {"pipeline", layout.pipeline},
+          {"stages_per_rank", layout.virtual_stages},
+          {"data", layout.data},
+          {"microbatch", layout.microbatch},
+          {"global_batch", layout.global_batch},
+          {"seq_len", layout.seq_len},
+          {"recompute", word(layout.recompute)},
           {"sharded", word(layout.sharding)}};
 }
 
@@ -134,7 +153,11 @@ FoundLayout best_with_replicas(const AchievedByDevice& achieved, const ShownSear
   search.replicas = published.data;
   try {
     return search_layouts(shown.shape, shown.machine, achieved, search).best.front();
-  } catch (const Error&) {  // Another batch, or longer samples: nothing stands beside it then.
+  } catch (
+      const Error& error) {  // Another batch, or longer samples: nothing stands beside it then.
+    const bool is_impossible = error.kind() == ErrorKind::kInvalidArgument ||
+                               error.kind() == ErrorKind::kResourceExhausted;
+    if (!is_impossible) throw;
     return {published, {}};
   }
 }
@@ -170,7 +193,7 @@ std::string show(const ShownSearch& shown) {
       shown.search.memory_part * machine.accelerator.memory_bytes / kGiB);
   graph::Table table = table_of(shown);
   for (const FoundLayout& one : shown.found.best) table.add(row_of(shown, one));
-  return text + table.text() + show_published(shown);
+  return text + table.text() + fitted_text(shown) + show_published(shown);
 }
 
 Json to_json(const ShownSearch& shown) {
@@ -180,7 +203,7 @@ Json to_json(const ShownSearch& shown) {
     json["layout"] = json_of(one.layout);
     json["samples_per_s"] = one.step.samples_per_s(one.layout);
     json["limited_by"] = limit_of(one.step);
-    if (shown.num_samples > 0) json["days"] = days_of(shown, one);
+    if (shown.has_length()) json["days"] = days_of(shown, one);
     best.push_back(std::move(json));
   }
   for (std::size_t i = 0; i < shown.sources.size(); ++i) {
@@ -199,6 +222,8 @@ Json to_json(const ShownSearch& shown) {
   return {{"model", shown.shape.name},
           {"parameters", parameters(shown.shape)},
           {"machine", shown.machine.name},
+          {"compared_with_runs",
+           is_fitted(shown.machine.accelerator.name) && shown.shape.is_transformer()},
           {"hosts", shown.search.num_hosts},
           {"tried", shown.found.num_tried},
           {"fitting", shown.found.num_fitting},

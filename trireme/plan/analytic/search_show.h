@@ -19,6 +19,9 @@ struct ShownSearch {
       published;  ///< Published layouts as they are predicted, in the order of `sources`.
   std::vector<PublishedLayout> sources;
   double num_samples = 0;  ///< Of a training; 0: not asked.
+  double num_tokens = 0;   ///< The same in tokens, of samples that are as long as each layout's.
+
+  bool has_length() const { return num_samples > 0 || num_tokens > 0; }
 };
 
 /// Published layouts of the model, predicted where their split is published and can be; the others with a step of 0.

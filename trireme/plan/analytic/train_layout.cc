@@ -21,13 +21,12 @@ constexpr std::array<std::string_view, 3> kSchedules = {"simple", "interleaved",
 }
 
 void check_sizes(const TrainLayout& layout) {
-  const std::array<std::pair<const char*, std::int64_t>, 9> fields = {{
+  const std::array<std::pair<const char*, std::int64_t>, 8> fields = {{
       {"tensor", layout.tensor},
       {"pipeline", layout.pipeline},
       {"virtual_stages", layout.virtual_stages},
       {"context", layout.context},
       {"data", layout.data},
-      {"expert", layout.expert},
       {"microbatch", layout.microbatch},
       {"global_batch", layout.global_batch},
       {"seq_len", layout.seq_len},
@@ -35,9 +34,8 @@ void check_sizes(const TrainLayout& layout) {
   for (const auto& [field, value] : fields) {
     if (value < 1) refuse(fmt::format("{} must be at least 1, got {}", field, value));
   }
-  constexpr std::int64_t kMost = std::int64_t{1} << 32;
   for (const auto& [field, value] : fields) {
-    if (value > kMost) refuse(fmt::format("{} is {}, above 2^32", field, value));
+    if (value > kMostOfLayout) refuse(fmt::format("{} is {}, above 2^20", field, value));
   }
 }
 
@@ -75,10 +73,6 @@ void check(const ModelShape& shape, const TrainLayout& layout) {
   if (layout.global_batch % (layout.data * layout.microbatch) != 0) {
     refuse(fmt::format("data {} x microbatch {} does not divide the batch of {}", layout.data,
                        layout.microbatch, layout.global_batch));
-  }
-  if (layout.data % layout.expert != 0 || shape.experts % layout.expert != 0) {
-    refuse(fmt::format("expert {} must divide data {} and the {} experts of {}", layout.expert,
-                       layout.data, shape.experts, shape.name));
   }
 }
 

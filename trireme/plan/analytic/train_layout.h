@@ -8,6 +8,9 @@
 
 namespace trireme::analytic {
 
+/// Most of each number of a layout, so that no product of two or three of them overflows.
+inline constexpr std::int64_t kMostOfLayout = std::int64_t{1} << 20;
+
 /// What is computed again in the backward instead of being kept.
 enum class RecomputeKind : std::uint8_t {
   kNone,
@@ -26,15 +29,13 @@ enum class ShardingKind : std::uint8_t {
 
 /// How a model is trained on many devices, transformers by Megatron's split: blocks over a pipeline, each block over a
 /// tensor group, tokens of a sample over a context group, samples over replicas. Ranks of a tensor group are
-/// neighbours, then those of a context group, replicas, stages.
+/// neighbours, then those of a context group, replicas, stages. A mixture's experts are all on each rank.
 struct TrainLayout {
   std::int64_t tensor = 1;
   std::int64_t pipeline = 1;
   std::int64_t virtual_stages = 1;  ///< Parts of the model that each stage's rank has.
   std::int64_t context = 1;
   std::int64_t data = 1;
-  std::int64_t expert =
-      1;  ///< Ranks of a replica group that share a mixture's experts; divides data.
   std::int64_t microbatch = 1;
   std::int64_t global_batch = 1;
   std::int64_t seq_len = 0;

@@ -12,7 +12,7 @@ namespace trireme::published {
 /// a device's runs say otherwise, on its own. Devices without a run get what all have.
 ///
 /// The sum over runs of (ln(predicted / measured) / 0.05)^2, beyond 8 % growing linearly, and of (ln(part / usual) /
-/// spread)^2 becomes least; runs of a source weigh 1 / sqrt(their number), and less where it says how noisy they are. Damped
+/// spread)^2 becomes least; runs of a source on a device weigh 1 / sqrt(their number), and less where it says how noisy they are. Damped
 /// Gauss-Newton steps.
 ///
 /// cases    at least one, else kInvalidArgument.

@@ -70,10 +70,4 @@ double LinearFit::predict(const RunCase& one) const {
   return std::max(sum, 1e-6);
 }
 
-std::vector<double> LinearFit::predict(std::span<const RunCase> cases) const {
-  std::vector<double> result;
-  for (const RunCase& one : cases) result.push_back(predict(one));
-  return result;
-}
-
 }  // namespace trireme::published

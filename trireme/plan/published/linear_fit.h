@@ -25,9 +25,6 @@ class LinearFit {
 
   /// Seconds, at least a microsecond.
   double predict(const RunCase& one) const;
-  std::vector<double> predict(std::span<const RunCase> cases) const;
-
-  const std::array<double, kNumFeatures>& weights() const { return weights_; }
 
  private:
   std::array<double, kNumFeatures> weights_ = {};

@@ -127,10 +127,9 @@ TrainLayout layout_of(const RunRow& row, const ModelShape& shape,
   layout.tensor = whole(row.tp);
   layout.pipeline = whole(row.pp);
   layout.context = row.cp > 0 ? whole(row.cp) : 1;
-  layout.expert = row.ep > 0 ? whole(row.ep) : 1;
   const std::int64_t model_ranks = layout.tensor * layout.pipeline * layout.context;
   layout.data = row.dp > 0 ? whole(row.dp) : whole(row.gpus) / model_ranks;
-  if (layout.num_devices() != whole(row.gpus)) {
+  if (model_ranks > whole(row.gpus) || layout.num_devices() != whole(row.gpus)) {
     throw Skip{"tp x pp x dp is not gpus",
                fmt::format("{} x {} x {} and {} gpus", row.tp, row.pp, row.dp, row.gpus)};
   }
@@ -138,6 +137,9 @@ TrainLayout layout_of(const RunRow& row, const ModelShape& shape,
   layout.global_batch = whole(row.global_batch);
   layout.seq_len = whole(row.seq_len);
   layout.type = type_of(row);
+  if (machine.accelerator.flops(layout.type) == 0) {
+    throw Skip{"the device has not this type", row.gpu_type + ": " + row.precision};
+  }
   analytic::set_habits(machine, layout);
   layout.sharding = sharding_of(row);
   if (layout.is_overlapped && layout.sharding == ShardingKind::kNone) {

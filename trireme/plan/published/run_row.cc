@@ -12,6 +12,7 @@
 
 #include "trireme/base/files.h"
 #include "trireme/error.h"
+#include "trireme/plan/analytic/train_layout.h"
 
 namespace trireme::published {
 namespace {
@@ -34,6 +35,7 @@ struct NumberColumn {
   std::string_view name;
   double RunRow::* field;
   bool is_needed = false;
+  bool is_count = true;  ///< Whole, and at most 2^20.
 };
 
 constexpr std::array kNumbers = {
@@ -44,20 +46,19 @@ constexpr std::array kNumbers = {
     NumberColumn{"microbatch", &RunRow::microbatch, true},
     NumberColumn{"global_batch", &RunRow::global_batch, true},
     NumberColumn{"seq_len", &RunRow::seq_len, true},
-    NumberColumn{"step_time_s", &RunRow::step_time_s, true},
+    NumberColumn{"step_time_s", &RunRow::step_time_s, true, false},
     NumberColumn{"cp", &RunRow::cp},
     NumberColumn{"vp", &RunRow::vp},
-    NumberColumn{"ep", &RunRow::ep},
     NumberColumn{"layers", &RunRow::layers},
     NumberColumn{"hidden", &RunRow::hidden},
     NumberColumn{"heads", &RunRow::heads},
     NumberColumn{"kv_heads", &RunRow::kv_heads},
     NumberColumn{"ffn", &RunRow::ffn},
     NumberColumn{"vocab", &RunRow::vocab},
-    NumberColumn{"tflops_per_gpu", &RunRow::tflops_per_gpu},
-    NumberColumn{"tokens_per_s_per_gpu", &RunRow::tokens_per_s_per_gpu},
-    NumberColumn{"samples_per_s", &RunRow::samples_per_s},
-    NumberColumn{"mem_gb", &RunRow::mem_gb},
+    NumberColumn{"tflops_per_gpu", &RunRow::tflops_per_gpu, false, false},
+    NumberColumn{"tokens_per_s_per_gpu", &RunRow::tokens_per_s_per_gpu, false, false},
+    NumberColumn{"samples_per_s", &RunRow::samples_per_s, false, false},
+    NumberColumn{"mem_gb", &RunRow::mem_gb, false, false},
 };
 
 using Values = std::vector<std::string>;
@@ -121,6 +122,14 @@ double number_of(const std::string& text, const std::string& where) {
                   where, text));
 }
 
+void check_count(double value, const std::string& where) {
+  if (value == std::floor(value) && value <= analytic::kMostOfLayout) return;
+  throw Error(ErrorKind::kCorruptData,
+              fmt::format("{}: {} is no whole number of at most 2^20; correct it, or leave it "
+                          "empty where the source does not say",
+                          where, value));
+}
+
 }  // namespace
 
 std::vector<RunRow> parse_runs(std::string_view text, const std::string& origin) {
@@ -151,8 +160,10 @@ std::vector<RunRow> parse_runs(std::string_view text, const std::string& origin)
     }
     for (std::size_t i = 0; i < kNumbers.size(); ++i) {
       if (numbers[i] < 0) continue;
-      row.*kNumbers[i].field =
-          number_of(values[numbers[i]], fmt::format("{}, column {}", where, kNumbers[i].name));
+      const std::string place = fmt::format("{}, column {}", where, kNumbers[i].name);
+      const double value = number_of(values[numbers[i]], place);
+      if (kNumbers[i].is_count) check_count(value, place);
+      row.*kNumbers[i].field = value;
     }
     if (row.gpus < 1) {
       throw Error(ErrorKind::kCorruptData,

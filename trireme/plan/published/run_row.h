@@ -14,7 +14,7 @@ struct RunRow {
   int row = 0;  ///< Of the file, the head is row 1.
   std::string source, model, gpu_type, note, recompute, precision, schedule, zero_fsdp, flops_kind;
   std::string attention;  ///< `fused` or `scores`; empty: as usual on the device.
-  double gpus = 0, tp = 0, pp = 0, dp = 0, cp = 0, vp = 0, ep = 0;
+  double gpus = 0, tp = 0, pp = 0, dp = 0, cp = 0, vp = 0;
   double microbatch = 0, global_batch = 0, seq_len = 0;
   double layers = 0, hidden = 0, heads = 0, kv_heads = 0, ffn = 0, vocab = 0;
   double tflops_per_gpu = 0, step_time_s = 0, tokens_per_s_per_gpu = 0, samples_per_s = 0;
