@@ -62,7 +62,7 @@ struct PipelineKey {
 };
 
 /// Pipelines by number, each made once. From seven microbatches a rank on, fewer are played: later ones add what the
-/// last round of one microbatch a rank has added.
+/// last round of one microbatch a rank has added: exact where stages are alike but for the last, else within 1 %.
 ///
 /// Threads   of one caller.
 class PipelineClocks {
