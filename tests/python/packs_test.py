@@ -21,7 +21,7 @@ def test_the_program_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_names_are_there() -> None:
     found = re.findall(r"^\| (`trireme\.\w+\..*?) \|", PAGE, re.MULTILINE)
-    assert len(found) == 13
+    assert len(found) == len(re.findall(r"^\| `", PAGE, re.MULTILINE)) > 10
     for cell in found:
         module, first = re.fullmatch(r"`(trireme\.\w+)\.(\w+)`.*", cell).groups()  # type: ignore[union-attr]
         names = [first, *re.findall(r"`(\w+)`", cell)]
