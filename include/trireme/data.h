@@ -76,7 +76,12 @@ class Source {
   virtual void read(Sample sample, std::span<const std::span<std::byte>> destinations) const = 0;
 
   /// Told which samples are read soon, in the order in which they are wanted, so that a source may begin to fetch them. A hint:
-  /// results do not depend on it, and a sample that is told again before it is read counts once. Does not wait for the medium.
+  /// results do not depend on it, and a sample that is told again before it is read counts once. Does not wait for the medium,
+  /// but may open files.
+  ///
+  /// Errors   kInvalidArgument for an index out of range. What the medium cannot do is no error here: `read` says it. A training
+  ///          ends by an error of this method when it comes to those samples, not before.
+  /// Threads  called beside `read`, as that one by several threads. Samples are read in any order, and need not be read at all.
   virtual void will_read(std::span<const Sample> samples) const;
 
   /// How samples are read here, in words, for people; empty where there is nothing to say.
@@ -297,7 +302,8 @@ struct FixedRecordOptions {
 
   FileAccess access = FileAccess::kBySize;
 
-  /// Of kDirect: requests at a time, 1 to 4096, and bytes that are read ahead of `Source::read` at most, in each process.
+  /// Of kDirect, of each source in each process: requests that the disk has at a time, its queue's depth, 1 to 4096; and bytes
+  /// that are read ahead of `Source::read` at most.
   int num_in_flight = 64;
   std::int64_t ahead_bytes = std::int64_t{64} << 20;
 };
@@ -306,7 +312,9 @@ struct FixedRecordOptions {
 /// `open_records` has it; they are not compressed. `Source::reading` says how they are read, and why.
 ///
 /// What `Source::will_read` names is read ahead, several records at once where they are neighbours: a training tells its next
-/// microbatches. Files stay open, up to 256 of them; a child process made by fork opens its own.
+/// microbatches. Should io_uring fail later, records are read one by one from then on, as `Source::reading` says. Files stay
+/// open, up to 256 of them. A child process made by fork may use its parent's source, and reads by itself, nothing ahead; one
+/// that it opens reads ahead as ever.
 ///
 /// Errors   kInvalidArgument without files, fields or bytes in them, for fields of one name or of lengths that differ, for
 ///          compressed files, and for numbers out of range; kCorruptData, naming the file, where it holds no whole number of

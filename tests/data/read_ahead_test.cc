@@ -3,10 +3,13 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <map>
+#include <memory>
 #include <random>
 #include <set>
 #include <thread>
@@ -26,6 +29,11 @@ std::byte byte_at(int file, std::int64_t place) {
 /// What the queue does about a read, but for the usual.
 enum class ReadFault : std::uint8_t { kNone, kShort, kAgain, kError, kEnd };
 
+/// Of a queue that has gone: what the system might still write into.
+using LostReads = std::shared_ptr<std::vector<ReadQueue::Request>>;
+
+constexpr int kNever = 1'000'000;
+
 /// Files of `file_bytes` that nobody wrote, whose reads end in an order drawn by the seed. Thread-safe as ReadQueue is.
 class FakeQueue : public ReadQueue {
  public:
@@ -37,7 +45,10 @@ class FakeQueue : public ReadQueue {
     }
   }
 
-  ~FakeQueue() override { EXPECT_TRUE(begun_.empty()) << "memory is gone that is read into"; }
+  ~FakeQueue() override {
+    if (waits_until_failure < 0) *lost = begun_;
+    EXPECT_EQ(begun_.size(), lost->size()) << "memory is gone that is read into";
+  }
 
   void add(const Request& request) override {
     EXPECT_EQ(request.begin % kAlignment, 0);
@@ -49,6 +60,8 @@ class FakeQueue : public ReadQueue {
   int submit() override {
     if (num_refused > 0) return --num_refused, 0;
     const std::scoped_lock lock(mutex_);
+    EXPECT_GE(submits_until_failure, 0) << "used after it had failed";
+    if (submits_until_failure-- == 0) throw Error(ErrorKind::kIo, "no submission");
     const auto count = static_cast<int>(added_.size());
     begun_.insert(begun_.end(), added_.begin(), added_.end());
     added_.clear();
@@ -61,6 +74,8 @@ class FakeQueue : public ReadQueue {
   std::vector<Completion> wait() override {
     const std::scoped_lock lock(mutex_);
     EXPECT_FALSE(begun_.empty()) << "a wait for nothing";
+    EXPECT_GE(waits_until_failure, 0) << "waited for after that had failed";
+    if (waits_until_failure-- == 0) throw Error(ErrorKind::kIo, "no wait");
     std::vector<Completion> completions;
     std::ranges::shuffle(begun_, random_);
     for (auto left = 1 + random_() % begun_.size(); left > 0; --left) {
@@ -72,6 +87,8 @@ class FakeQueue : public ReadQueue {
 
   std::vector<std::shared_ptr<const Descriptor>> files;  ///< Stand for those that are read.
   std::map<std::int64_t, ReadFault> faults;              ///< By where a read begins, each once.
+  int submits_until_failure = kNever, waits_until_failure = kNever;  ///< Below 0: it has failed.
+  LostReads lost = std::make_shared<std::vector<Request>>();  ///< Begun, once a wait has failed.
   int num_refused = 0, num_submits = 0, num_requests = 0, most_in_flight = 0;
 
  private:
@@ -254,18 +271,86 @@ TEST(ReadAhead, LargeRecordsAreReadWhole) {
   EXPECT_TRUE(setting.take(0, 300'000));
 }
 
+constexpr ReadAheadLimits kFew{.num_in_flight = 4, .max_bytes = kMuch, .alignment = kAlignment};
+
+/// What had begun comes; the rest is not there, and the queue is left alone.
+TEST(ReadAhead, AfterAFailedSubmissionNothingMoreIsReadAhead) {
+  AheadSetting setting(kFew);
+  EXPECT_EQ(setting.ahead.failure(), "");
+  setting.want({0, 200});
+  setting.queue->submits_until_failure = 0;
+  setting.queue->faults = {{4800, ReadFault::kShort}};  // that would go on
+  setting.want({400, 600, 800, 1000, 1200});
+  EXPECT_THAT(setting.ahead.failure(), testing::HasSubstr("no submission"));
+  for (const std::int64_t record : {1200, 400, 1000, 600, 800}) EXPECT_FALSE(setting.take(record));
+  EXPECT_TRUE(setting.take(0));
+  EXPECT_FALSE(setting.take(200));
+  setting.want({1400});
+  EXPECT_FALSE(setting.take(1400));
+  EXPECT_EQ(setting.queue->num_requests, 2);
+  EXPECT_EQ(setting.ahead.num_bytes(), 0);
+}
+
+/// Who waits is told that the record is not there; the memory of what was begun stays, as the system may write there.
+TEST(ReadAhead, AfterAFailedWaitNothingIsThereAndItsMemoryStays) {
+  constexpr std::int64_t kLarge = 40 << 20;  // memory of its own, that goes when it is given back
+  for (const bool is_taken : {false, true}) {
+    SCOPED_TRACE(is_taken);
+    LostReads lost;
+    {
+      AheadSetting setting({.num_in_flight = 2, .max_bytes = 100, .alignment = kAlignment});
+      lost = setting.queue->lost;
+      setting.queue->waits_until_failure = 0;
+      setting.want({0, 200}, kLarge);
+      if (is_taken) {
+        EXPECT_FALSE(setting.take(200, kLarge));
+        EXPECT_FALSE(setting.take(0, kLarge));
+        EXPECT_THAT(setting.ahead.failure(), testing::HasSubstr("no wait"));
+        EXPECT_EQ(setting.ahead.num_bytes(), 0);
+        setting.want({400});
+        EXPECT_FALSE(setting.take(400));
+      }
+    }
+    ASSERT_EQ(lost->size(), is_taken ? 2U : 1U);
+    for (const ReadQueue::Request& request : *lost) {
+      const auto place = reinterpret_cast<std::uintptr_t>(request.to.data());
+      auto* page = reinterpret_cast<void*>((place + 4095) / 4096 * 4096);
+      ASSERT_EQ(::msync(page, kLarge, MS_ASYNC), 0) << "is not mapped any more";
+      std::free(request.to.data());
+    }
+  }
+}
+
+TEST(ReadAhead, AQueueThatBeginsNothingForLongHasFailed) {
+  ReadAheadLimits limits = kFew;
+  limits.most_idle_ms = 5;
+  AheadSetting setting(limits);
+  setting.queue->num_refused = kNever;
+  setting.want({0, 200});
+  EXPECT_FALSE(setting.take(200));
+  EXPECT_THAT(setting.ahead.failure(), testing::HasSubstr("no memory"));
+  EXPECT_FALSE(setting.take(0));
+  EXPECT_EQ(setting.ahead.num_bytes(), 0);
+}
+
 /// Threads take what several calls wanted, with faults in between: each is right or not there, and none waits for ever.
 TEST(ReadAhead, SeveralThreadsTakeWhatTheyWant) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);
-    AheadSetting setting({.num_in_flight = 1 + static_cast<int>(random() % 6),
-                          .max_bytes = static_cast<std::int64_t>(random() % 3000),
-                          .alignment = kAlignment},
-                         seed);
+    auto setting = std::make_unique<AheadSetting>(
+        ReadAheadLimits{.num_in_flight = 1 + static_cast<int>(random() % 6),
+                        .max_bytes = static_cast<std::int64_t>(random() % 3000),
+                        .alignment = kAlignment},
+        seed);
+    const LostReads lost = setting->queue->lost;
+    if (seed % 4 == 1) setting->queue->submits_until_failure = static_cast<int>(random() % 30);
+    if (seed % 4 == 2) setting->queue->waits_until_failure = static_cast<int>(random() % 30);
     for (int i = 0; i < 20; ++i) {
       const auto place = static_cast<std::int64_t>(random() % 1500) * kAlignment;
-      setting.queue->faults[place] = static_cast<ReadFault>(random() % 5);
+      const auto fault = static_cast<ReadFault>(random() % 5);
+      // Of a read that goes on, `lost` would not know where its memory begins.
+      if (seed % 4 != 2 || fault != ReadFault::kShort) setting->queue->faults[place] = fault;
     }
     std::vector<std::int64_t> records = every(0, 3000, 1 + static_cast<std::int64_t>(seed % 40));
     std::ranges::shuffle(records, random);
@@ -274,15 +359,17 @@ TEST(ReadAhead, SeveralThreadsTakeWhatTheyWant) {
       const auto end = std::min(records.size(), begin + kBatch);
       const std::vector<std::int64_t> batch(records.begin() + static_cast<std::ptrdiff_t>(begin),
                                             records.begin() + static_cast<std::ptrdiff_t>(end));
-      setting.want(batch);
+      setting->want(batch);
       std::vector<std::jthread> threads;
       for (std::size_t t = 0; t < 3; ++t) {
         threads.emplace_back([&, t] {
-          for (std::size_t i = t; i < batch.size(); i += 3) setting.take(batch[i]);
+          for (std::size_t i = t; i < batch.size(); i += 3) setting->take(batch[i]);
         });
       }
     }
-    EXPECT_EQ(setting.ahead.num_bytes(), 0);
+    EXPECT_EQ(setting->ahead.num_bytes(), 0);
+    setting.reset();
+    for (const ReadQueue::Request& request : *lost) std::free(request.to.data());
   }
 }
 

@@ -36,7 +36,7 @@ std::size_t AlignedBuffers::size_of(std::size_t bytes) const {
 
 AlignedBuffers::Lease AlignedBuffers::get(std::size_t bytes) {
   const std::size_t size = size_of(bytes);
-  {
+  if (process_.is_here()) {
     const std::scoped_lock lock(mutex_);
     if (auto& buffers = kept_[size]; !buffers.empty()) {
       std::byte* begin = buffers.back();
@@ -52,6 +52,7 @@ AlignedBuffers::Lease AlignedBuffers::get(std::size_t bytes) {
 }
 
 void AlignedBuffers::put(std::span<std::byte> bytes) {
+  if (!process_.is_here()) return std::free(bytes.data());
   const std::scoped_lock lock(mutex_);
   const auto size = static_cast<std::int64_t>(bytes.size());
   if (kept_bytes_ + size > max_kept_) return std::free(bytes.data());

@@ -9,9 +9,12 @@
 #include <span>
 #include <vector>
 
+#include "trireme/data/own_process.h"
+
 namespace trireme::data {
 
 /// Memory that begins at a multiple of a power of two, and is as large as a power of two, not filled; given back to its pool.
+/// In a child by fork it comes from the system each time.
 class AlignedBuffers {
  public:
   /// Bytes from the pool. Lives no longer than it.
@@ -53,6 +56,7 @@ class AlignedBuffers {
 
   std::size_t alignment_;
   std::int64_t max_kept_;
+  OwnProcess process_;
   std::mutex mutex_;                                     ///< Guards what follows.
   std::map<std::size_t, std::vector<std::byte*>> kept_;  ///< By size.
   std::int64_t kept_bytes_ = 0;

@@ -125,6 +125,11 @@ void FixedRecords::open(const FixedRecordOptions& options) {
   reading_ = "through the system's cache of files" + decision.why;
 }
 
+std::string FixedRecords::reading() const {
+  const std::string failure = ahead_ ? ahead_->failure() : "";
+  return failure.empty() ? reading_ : reading_ + "; one by one from now on, since " + failure;
+}
+
 RecordExtent FixedRecords::extent_of(std::int64_t index) const {
   require_fixed(index >= 0 && index < num_samples(), "there is no record " + std::to_string(index) +
                                                          " among " + std::to_string(num_samples()));

@@ -30,7 +30,7 @@ class FixedRecords : public Source {
   const std::vector<Field>& fields() const override { return fields_; }
   void read(Sample sample, std::span<const std::span<std::byte>> destinations) const override;
   void will_read(std::span<const Sample> samples) const override;
-  std::string reading() const override { return reading_; }
+  std::string reading() const override;
 
   std::int64_t record_bytes() const { return record_bytes_; }
 

@@ -74,6 +74,7 @@ std::shared_ptr<const Descriptor> OpenFiles::get(int file) const {
 }
 
 std::shared_ptr<const Descriptor> OpenFiles::get_last(int file) const {
+  if (!process_.is_here()) return open(file);
   const std::scoped_lock lock(mutex_);
   if (const auto found = open_.find(file); found != open_.end()) {
     found->second.used = ++clock_;

@@ -9,13 +9,15 @@
 #include <vector>
 
 #include "trireme/base/descriptor.h"
+#include "trireme/data/own_process.h"
 #include "trireme/data/shard_files.h"
 
 namespace trireme::data {
 
 /// Files of a data set that stay open: all, or where they are many those read last.
 ///
-/// Threads  safe. A file that is closed here stays open for who still has it.
+/// Threads  safe. A file that is closed here stays open for who still has it. A child by fork has those that stay open, and
+///          opens of others its own.
 class OpenFiles {
  public:
   /// files       outlive this.
@@ -47,7 +49,8 @@ class OpenFiles {
   std::size_t max_open_;
   std::size_t alignment_ = 1;
   std::vector<std::shared_ptr<const Descriptor>>
-      all_;                   ///< Empty where they are more than `max_open`.
+      all_;  ///< Empty where they are more than `max_open`.
+  OwnProcess process_;
   mutable std::mutex mutex_;  ///< Guards what follows.
   mutable std::map<int, Entry> open_;
   mutable std::int64_t clock_ = 0;

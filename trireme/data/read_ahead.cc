@@ -16,8 +16,7 @@ namespace {
 constexpr std::int64_t kPieceBytes = std::int64_t{256} << 10;
 constexpr std::int64_t kGapBytes = 4096;  // that is read for nothing sooner than by two requests
 constexpr std::size_t kMostWanted = std::size_t{1} << 22;
-constexpr int kMostIdle = 10'000;  // times a millisecond that nothing could be begun
-constexpr int kMostAgain = 100;    // times that a request is said to be asked again
+constexpr int kMostAgain = 100;  // times that a request is said to be asked again
 
 }  // namespace
 
@@ -48,21 +47,23 @@ ReadAhead::ReadAhead(const ReadAheadLimits& limits, std::unique_ptr<ReadQueue> q
       queue_(std::move(queue)),
       reading_(static_cast<std::size_t>(limits.num_in_flight)) {
   for (std::size_t id = reading_.size(); id > 0; --id) free_ids_.push_back(id - 1);
+  added_.reserve(reading_.size());
 }
 
 ReadAhead::~ReadAhead() {
-  std::unique_lock lock(mutex_);
-  try {
-    while (num_begun_ > 0) wait_for_any(lock);
-  } catch (const Error&) {
-    for (const PiecePtr& piece : reading_) {
-      if (piece) piece->buffer.abandon();  // the system may still write there
-    }
+  if (!process_.is_here()) {
+    // Its end would wait for threads of the parent that wait for it, which a child does not have.
+    static_cast<void>(changed_.release());
+    return;
   }
+  std::unique_lock lock(mutex_);
+  while (num_begun_ > 0) wait_for_any(lock);
 }
 
 void ReadAhead::want(std::vector<RecordExtent> records) {
+  if (!process_.is_here()) return;
   const std::scoped_lock lock(mutex_);
+  if (!failure_.empty()) return;
   std::erase_if(records, [&](const auto& record) { return claims_.contains(record.record); });
   if (records.empty()) return;
   ++call_;
@@ -106,6 +107,7 @@ std::size_t ReadAhead::length_of(const Piece& piece) const {
 /// Begins `first`, and what is queued where the calling thread is the one that wants: the system lets a thread end only when
 /// all that it has begun has ended, and threads that merely take are made for a microbatch.
 void ReadAhead::start(const PiecePtr& first) {
+  if (!failure_.empty()) return;
   if (first && !free_ids_.empty()) begin(first);  // and it is passed over below
   const bool begins_all = wanting_ == std::this_thread::get_id();
   while (begins_all && !queued_.empty() && has_room(*queued_.front())) {
@@ -113,10 +115,14 @@ void ReadAhead::start(const PiecePtr& first) {
     queued_.pop_front();
     if (piece->state == Piece::State::kQueued) begin(piece);
   }
-  if (num_added_ == 0) return;
-  const int begun = queue_->submit();
-  num_added_ -= begun;
-  num_begun_ += begun;
+  if (added_.empty()) return;
+  try {
+    const int begun = queue_->submit();
+    added_.erase(added_.begin(), added_.begin() + begun);
+    num_begun_ += begun;
+  } catch (const std::exception& error) {
+    give_up(error.what());
+  }
 }
 
 void ReadAhead::begin(const PiecePtr& piece) {
@@ -134,19 +140,20 @@ void ReadAhead::begin(const PiecePtr& piece) {
   free_ids_.pop_back();
   reading_[piece->id] = piece;
   num_bytes_ += std::ssize(piece->buffer.bytes());
-  add_request(*piece);
+  add_request(piece);
 }
 
-void ReadAhead::add_request(Piece& piece) {
-  const auto whole = piece.buffer.bytes().first(length_of(piece));
-  queue_->add({.id = piece.id,
-               .descriptor = piece.opened->number(),
-               .begin = piece.first + piece.num_read,
-               .to = whole.subspan(static_cast<std::size_t>(piece.num_read))});
-  ++num_added_;
+void ReadAhead::add_request(const PiecePtr& piece) {
+  const auto whole = piece->buffer.bytes().first(length_of(*piece));
+  queue_->add({.id = piece->id,
+               .descriptor = piece->opened->number(),
+               .begin = piece->first + piece->num_read,
+               .to = whole.subspan(static_cast<std::size_t>(piece->num_read))});
+  added_.push_back(piece);
 }
 
 ReadAhead::Bytes ReadAhead::take(std::int64_t record) {
+  if (!process_.is_here()) return {};
   std::unique_lock lock(mutex_);
   const auto found = claims_.find(record);
   if (found == claims_.end()) return {};
@@ -176,7 +183,7 @@ void ReadAhead::wait_for(const PiecePtr& piece, std::unique_lock<std::mutex>& lo
   if (piece->state == Piece::State::kQueued) forget_before(piece->call);
   while (piece->is_waiting()) {
     const bool is_queued = piece->state == Piece::State::kQueued;
-    if (is_queued || num_added_ > 0) start(is_queued ? piece : nullptr);
+    if (is_queued || !added_.empty()) start(is_queued ? piece : nullptr);
     if (piece->is_waiting()) wait_for_any(lock);
   }
 }
@@ -184,14 +191,13 @@ void ReadAhead::wait_for(const PiecePtr& piece, std::unique_lock<std::mutex>& lo
 /// Waits until some have ended, or for a moment where none could be begun.
 void ReadAhead::wait_for_any(std::unique_lock<std::mutex>& lock) {
   if (is_waited_) {
-    changed_.wait(lock);
+    changed_->wait(lock);
     return;
   }
   if (num_begun_ == 0) {
-    if (++num_idle_ > kMostIdle) {
-      throw Error(ErrorKind::kResourceExhausted,
-                  "the system has no memory for reads by io_uring, since " +
-                      std::to_string(kMostIdle) + " ms");
+    if (++num_idle_ > limits_.most_idle_ms) {
+      return give_up("the system has had no memory for reads by io_uring for " +
+                     std::to_string(limits_.most_idle_ms) + " ms");
     }
     lock.unlock();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -202,17 +208,40 @@ void ReadAhead::wait_for_any(std::unique_lock<std::mutex>& lock) {
   std::vector<ReadQueue::Completion> completions;
   is_waited_ = true;
   lock.unlock();
-  std::exception_ptr failure;
+  std::string failure;
   try {
     completions = queue_->wait();
-  } catch (...) {
-    failure = std::current_exception();
+  } catch (const std::exception& error) {
+    failure = error.what();
   }
   lock.lock();
   is_waited_ = false;
   for (const ReadQueue::Completion& completion : completions) settle(completion);
-  changed_.notify_all();
-  if (failure) std::rethrow_exception(failure);
+  if (!failure.empty()) {
+    give_up(failure);
+    abandon_begun();
+  }
+  changed_->notify_all();
+}
+
+/// The queue has failed, and is not used again but to wait for what it has begun. What it has not is not there.
+void ReadAhead::give_up(const std::string& why) {
+  if (failure_.empty()) failure_ = why;
+  for (const PiecePtr& piece : std::exchange(queued_, {})) {
+    if (piece->state == Piece::State::kQueued) piece->state = Piece::State::kFailed;
+  }
+  for (const PiecePtr& piece : std::exchange(added_, {})) end(*piece, false);
+  changed_->notify_all();
+}
+
+/// Nobody will hear of what was begun. The system may still write into its memory, which nobody gets again.
+void ReadAhead::abandon_begun() {
+  for (const PiecePtr& piece : std::vector(reading_)) {
+    if (!piece) continue;
+    piece->buffer.abandon();
+    end(*piece, false);
+  }
+  num_begun_ = 0;
 }
 
 void ReadAhead::settle(const ReadQueue::Completion& completion) {
@@ -220,14 +249,15 @@ void ReadAhead::settle(const ReadQueue::Completion& completion) {
   const PiecePtr piece = reading_[completion.id];
   const int result = completion.result;
   if (result == -EAGAIN || result == -EINTR) {
-    return ++piece->num_again > kMostAgain ? end(*piece, false) : add_request(*piece);
+    const bool gives_up = !failure_.empty() || ++piece->num_again > kMostAgain;
+    return gives_up ? end(*piece, false) : add_request(piece);
   }
   piece->num_read += std::max(result, 0);
   if (result > 0 && piece->first + piece->num_read >= piece->end) return end(*piece, true);
   // A read that ends early goes on; but for the file's end, which comes at any byte.
-  const bool goes_on =
-      result > 0 && piece->num_read % static_cast<std::int64_t>(limits_.alignment) == 0;
-  return goes_on ? add_request(*piece) : end(*piece, false);
+  const bool goes_on = result > 0 && failure_.empty() &&
+                       piece->num_read % static_cast<std::int64_t>(limits_.alignment) == 0;
+  return goes_on ? add_request(piece) : end(*piece, false);
 }
 
 void ReadAhead::end(Piece& piece, bool is_read) {
@@ -250,6 +280,12 @@ void ReadAhead::forget_before(std::int64_t call) {
     return true;
   });
   std::erase_if(queued_, [](const PiecePtr& piece) { return piece->num_claims == 0; });
+}
+
+std::string ReadAhead::failure() const {
+  if (!process_.is_here()) return "a child by fork has no part in its parent's requests";
+  const std::scoped_lock lock(mutex_);
+  return failure_;
 }
 
 std::int64_t ReadAhead::num_bytes() const {

@@ -1,6 +1,7 @@
 #include "trireme/data/read_ring.h"
 
 #include <liburing.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <string>
@@ -14,13 +15,23 @@ namespace trireme::data {
 
 ReadRing::ReadRing(int num_requests) : ring_(std::make_unique<io_uring>()) {
   // Of ends there is room for twice as many.
-  const int code = -::io_uring_queue_init(static_cast<unsigned>(num_requests), ring_.get(), 0);
-  if (code == 0) return;
+  int code = -::io_uring_queue_init(static_cast<unsigned>(num_requests), ring_.get(), 0);
+  if (code == 0) {
+    code = -::io_uring_ring_dontfork(ring_.get());
+    if (code == 0) return;
+    ::io_uring_queue_exit(ring_.get());
+  }
   throw Error(ErrorKind::kUnavailable,
               "io_uring is not to be had here: " + std::generic_category().message(code));
 }
 
-ReadRing::~ReadRing() { ::io_uring_queue_exit(ring_.get()); }
+ReadRing::~ReadRing() {
+  if (process_.is_here()) {
+    ::io_uring_queue_exit(ring_.get());
+  } else {
+    ::close(ring_->ring_fd);  // its memory is not there: something else may lie at that address
+  }
+}
 
 void ReadRing::add(const Request& request) {
   io_uring_sqe* entry = ::io_uring_get_sqe(ring_.get());

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "trireme/data/own_process.h"
+
 struct io_uring;  // NOLINT(readability-identifier-naming): liburing's name
 
 namespace trireme::data {
@@ -38,7 +40,7 @@ class ReadQueue {
   virtual std::vector<Completion> wait() = 0;
 };
 
-/// By the kernel's io_uring, which needs no thread.
+/// By the kernel's io_uring, which needs no thread. Children by fork do not have it: there it may only be destroyed.
 class ReadRing : public ReadQueue {
  public:
   /// num_requests   at a time.
@@ -57,6 +59,7 @@ class ReadRing : public ReadQueue {
 
  private:
   std::unique_ptr<io_uring> ring_;
+  OwnProcess process_;
 };
 
 }  // namespace trireme::data
