@@ -98,5 +98,61 @@ TEST_F(RunEnd, ARunThatLacksItsLastEvaluationIsEndedByTheNextStart) {
   EXPECT_EQ(text_of(path("run/run.json")), ended) << "it had ended";
 }
 
+/// A stop in the last step or in the last evaluation leaves nothing to resume but that evaluation.
+TEST_F(RunEnd, AStopAskedInTheLastEvaluationLeavesItToTheNextStart) {
+  for (const bool in_step : {false, true}) {
+    SCOPED_TRACE(in_step);
+    std::filesystem::remove_all(path("run"));
+    Session* running = nullptr;
+    bool is_last = false;
+    const auto look = [&] {
+      if (is_last && running != nullptr) running->request_stop();
+    };
+    SessionOptions wanted = kept(4);
+    wanted.callbacks.on_step = [&](const StepReport& report) {
+      is_last = report.step == 3;
+      if (is_last && in_step) running->request_stop();
+    };
+    int before = 0;
+    {
+      Session session(world_, watched(look), wanted);
+      running = &session;
+      const SessionEnd end = session.run();
+      running = nullptr;
+      before = num_evaluations();
+      EXPECT_EQ(end.steps_done, 4);
+      EXPECT_FALSE(end.evaluation.has_value());
+    }
+    EXPECT_EQ(last_segment()["ended"], "unknown");
+    {
+      Session session(world_, watched(look), kept(4));
+      EXPECT_EQ(session.resumed_from(), 4);
+      EXPECT_TRUE(session.run().evaluation.has_value());
+    }
+    EXPECT_EQ(last_segment()["ended"], "done");
+    EXPECT_EQ(last_segment()["end_step"], 4);
+    EXPECT_EQ(num_evaluations(), before + 1);
+  }
+}
+
+/// Where nobody has said how far it goes, the run has stopped where the stop was asked for.
+TEST_F(RunEnd, AStopAskedInTheEvaluationOfAnEndlessRunStopsIt) {
+  Session* running = nullptr;
+  const auto look = [&] {
+    if (running != nullptr) running->request_stop();
+  };
+  SessionOptions wanted = kept(4);
+  wanted.num_steps.reset();
+  Session session(world_, watched(look), wanted);
+  session.step();
+  running = &session;
+  const SessionEnd end = session.finish();
+  running = nullptr;
+  EXPECT_FALSE(end.evaluation.has_value());
+  EXPECT_EQ(end.stopped_by, "a call");
+  EXPECT_EQ(last_segment()["ended"], "stopped");
+  EXPECT_EQ(last_segment()["stopped_at"], 1);
+}
+
 }  // namespace
 }  // namespace trireme

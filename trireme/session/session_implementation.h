@@ -162,18 +162,19 @@ class Session::Implementation {
     SessionEnd end{
         .steps_done = next_step(),
         .measured = times_.measure(world_, training().data_bytes, predicted_compute_seconds_)};
-    const bool is_stopped = stops_ && (!options_.num_steps || next_step() < *options_.num_steps);
-    if (is_stopped)
-      end.stopped_by = stop_signal_ != 0 ? session::signal_text(stop_signal_) : stop_reason_;
+    const bool all_done = options_.num_steps && next_step() >= *options_.num_steps;
     const auto last = run_ ? timelines() : std::vector<schedule::Timeline>();
-    const auto end_run = [&] { run_->end(end.measured, last, next_step(), is_stopped); };
+    const auto end_run = [&] { run_->end(end.measured, last, next_step(), stops_ && !all_done); };
     if (run_ && options_.run.evaluates_elsewhere) end_run();  // who follows leaves the rest to it
     if (has_evaluation() && !stops_) end.evaluation = evaluate_unless_stopped();
+    if (stops_ && !all_done)
+      end.stopped_by = stop_signal_ != 0 ? session::signal_text(stop_signal_) : stop_reason_;
     if (run_) {
-      if (end.evaluation) {
+      if (end.evaluation)
         static_cast<void>(run_->after_evaluation(*ranks(), {next_step(), *end.evaluation}));
-      }
-      if (!options_.run.evaluates_elsewhere) end_run();
+      // Else the evaluation was stopped: the next start makes it, as after a kill.
+      const bool is_whole = !all_done || !has_evaluation() || end.evaluation;
+      if (!options_.run.evaluates_elsewhere && is_whole) end_run();
       end.checkpoint = run_->checkpoint_at(next_step());
       end.best_checkpoint = run_->best_checkpoint();
     }
@@ -244,7 +245,6 @@ class Session::Implementation {
     require(!options_.serial && !times_.empty(),
             "a timeline is of a step that ranks have done; this session has done none");
   }
-
   void require_ranks() const {
     require(!options_.serial, "evaluations of another forward are for ranks; leave out `serial`");
   }
