@@ -10,6 +10,7 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -21,6 +22,10 @@ namespace trireme::train {
 namespace {
 
 using namespace std::chrono_literals;
+
+/// Of the bad sample: when it is read, or when the source is told, which is while another is read; by our exception or
+/// another.
+enum class NumbersFailure : std::uint8_t { kRead, kTold, kToldByOthers };
 
 /// Samples whose number is their index; counts reads, fails where it is told to.
 class Numbers : public data::Source {
@@ -43,7 +48,10 @@ class Numbers : public data::Source {
   void will_read(std::span<const data::Sample> samples) const override {
     const std::scoped_lock lock(mutex);
     for (const data::Sample& sample : samples) {
-      if (fails_early && sample.index == bad) throw Error(ErrorKind::kIo, "told early");
+      if (sample.index == bad && failure == NumbersFailure::kTold)
+        throw Error(ErrorKind::kIo, "told early");
+      if (sample.index == bad && failure == NumbersFailure::kToldByOthers)
+        throw std::runtime_error("not of ours");
       told.push_back(sample.index);
     }
   }
@@ -53,7 +61,7 @@ class Numbers : public data::Source {
   mutable std::vector<std::int64_t> told;
   mutable std::int64_t least_told = 1'000;  ///< From the microbatch on that is read, of 2 samples.
   std::int64_t bad = -1;
-  bool fails_early = false;
+  NumbersFailure failure = NumbersFailure::kRead;
   std::chrono::microseconds delay{0};
 
  private:
@@ -124,16 +132,17 @@ TEST(Prefetch, ReadsAheadOfWhoTakes) {
 }
 
 TEST(Prefetch, AnErrorComesToWhoTakesTheSample) {
-  for (const bool fails_early :
-       {false, true}) {  // when the source is told, which is while another is read
+  for (const NumbersFailure failure :
+       {NumbersFailure::kRead, NumbersFailure::kTold, NumbersFailure::kToldByOthers}) {
+    SCOPED_TRACE(static_cast<int>(failure));
     Setting setting;
     setting.source->bad = setting.reader.read(1, 2)["number"][1].item<std::int64_t>();
-    setting.source->fails_early = fails_early;
+    setting.source->failure = failure;
     Prefetch prefetch(setting.reader, {0, 1, 2, 3}, 1);
     for (int m = 0; m < 4; ++m) EXPECT_NO_THROW(prefetch.take(0, m));
     EXPECT_NO_THROW(prefetch.take(1, 0));
     EXPECT_NO_THROW(prefetch.take(1, 1));
-    EXPECT_THROW(prefetch.take(1, 2), Error);
+    EXPECT_THROW(prefetch.take(1, 2), std::exception);
     EXPECT_NO_THROW(prefetch.take(1, 3));
   }
 }

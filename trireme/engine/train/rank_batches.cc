@@ -4,7 +4,6 @@
 #include <chrono>
 #include <utility>
 
-#include "trireme/error.h"
 #include "trireme/plan/layout/plan.h"
 #include "trireme/plan/simulate/rank_memory.h"
 
@@ -51,8 +50,8 @@ void Prefetch::announce_after(Place place) {
   try {
     const Place next = after(place);
     announced_ = Announced{next, announce(next)};
-  } catch (const Error&) {
-    announced_.reset();  // it comes again when that one is read, and is its error then
+  } catch (...) {
+    // Of that microbatch, whatever a source throws: it comes again when that one is read, and is its error then.
   }
 }
 
