@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "trireme/base/kernel_files.h"
 #include "trireme/base/system_error.h"
 #include "trireme/data/read_parts.h"
 #include "trireme/data/unpack.h"
@@ -44,10 +45,9 @@ struct Decision {
 Decision decide(FileAccess asked, std::int64_t num_bytes) {
   if (asked == FileAccess::kBuffered) return {FileAccess::kBuffered, ""};
   if (asked == FileAccess::kDirect) return {FileAccess::kDirect, ""};
-  const std::int64_t memory = std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
-  if (num_bytes > memory / 2) return {FileAccess::kDirect, ""};
+  if (num_bytes > usable_memory_bytes() / 2) return {FileAccess::kDirect, ""};
   return {FileAccess::kBuffered, ", as " + std::to_string(num_bytes >> 20) +
-                                     " MiB of files fit into half of this machine's memory"};
+                                     " MiB of files fit into half of the memory that this process may use"};
 }
 
 }  // namespace

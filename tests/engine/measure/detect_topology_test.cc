@@ -13,28 +13,8 @@
 namespace trireme::measure {
 namespace {
 
-using internal::field_of;
-using internal::usable_bytes;
 using testing::SizeIs;
 using namespace std::chrono_literals;
-
-TEST(HostFactsTest, FieldsOfKernelFiles) {
-  constexpr const char* kText = "processor\t: 0\nmodel name\t: A Processor @ 2: 1\nflags :\n";
-  EXPECT_EQ(field_of(kText, "model name"), "A Processor @ 2: 1");
-  EXPECT_EQ(field_of(kText, "model"), "");
-  EXPECT_EQ(field_of(kText, "flags"), "");
-  EXPECT_EQ(field_of("", "flags"), "");
-}
-
-TEST(HostFactsTest, TheLowestLimitOfMemoryHolds) {
-  constexpr const char* kMeminfo = "MemTotal:       2048 kB\nMemFree:  7 kB\n";
-  const std::int64_t total = 2 << 20;
-  EXPECT_EQ(usable_bytes(kMeminfo, {}), total);
-  EXPECT_EQ(usable_bytes(kMeminfo, std::array<std::string, 2>{"", "max\n"}), total);
-  EXPECT_EQ(usable_bytes(kMeminfo, std::array<std::string, 2>{"9000\n", "max\n"}), 9000);
-  EXPECT_EQ(usable_bytes(kMeminfo, std::array<std::string, 1>{"9223372036854771712\n"}), total);
-  EXPECT_THROW(usable_bytes("MemFree: 7 kB\n", {}), Error);
-}
 
 TEST(DetectTopologyTest, OneRankHasItsHostForItself) {
   const topology::Topology found = detect_topology(BusyRanks(), {});

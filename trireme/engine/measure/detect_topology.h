@@ -1,9 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "trireme/engine/measure/measurement.h"
@@ -26,19 +24,6 @@ std::string host_name();
 
 /// Model of the processor, from /proc/cpuinfo; `unknown` where it does not say.
 std::string processor_name();
-
-namespace internal {
-
-/// The value of the first line `key : value` of a file such as /proc/cpuinfo; empty if none.
-std::string field_of(std::string_view text, std::string_view key);
-
-/// The lowest of the machine's memory and what control groups allow.
-///
-/// meminfo   content of /proc/meminfo. limits: contents of memory.max, which may say `max`.
-/// Errors    kIo where meminfo has no MemTotal.
-std::int64_t usable_bytes(std::string_view meminfo, std::span<const std::string> limits);
-
-}  // namespace internal
 
 struct DetectOptions {
   std::int64_t device_memory_bytes = 0;  ///< Of each rank; 0: an equal part of its host's.

@@ -9,7 +9,6 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <new>
@@ -170,12 +169,8 @@ std::int64_t resident_peak_bytes() {
 }
 
 std::int64_t available_bytes() {
-  std::ifstream meminfo("/proc/meminfo");
-  for (std::string word; meminfo >> word;) {
-    std::int64_t kib = 0;
-    if (word == "MemAvailable:" && meminfo >> kib) return kib * 1024;
-  }
-  return 0;
+  const std::string kib = field_of(kernel_file("/proc/meminfo"), "MemAvailable");
+  return std::strtoll(kib.c_str(), nullptr, 10) * 1024;
 }
 
 void apply_torch_settings() {
