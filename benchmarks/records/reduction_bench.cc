@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <thread>
 #include <vector>
 
@@ -33,7 +34,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kRecordBytes = 160, kNumRecords = 6'700'000, kStepBatch = 2048;
 constexpr int kSteps = 100;
-constexpr auto kCompute = std::chrono::milliseconds(15);
+constexpr auto kCompute = std::chrono::milliseconds(3);
 
 void write_numbered(const fs::path& path) {
   const Descriptor file(::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600));
@@ -61,7 +62,24 @@ class BesideReader {
     source_ = data::open_fixed_records(
         {path}, {.fields = {{"words", Dtype::kI64, {kRecordBytes / 8}}},
                  .access = is_direct ? data::FileAccess::kDirect : data::FileAccess::kBuffered});
-    thread_ = std::jthread([this, rank](const std::stop_token& stop) { read_on(rank, stop); });
+    thread_ = std::jthread([this, rank](const std::stop_token& stop) {
+      try {
+        read_on(rank, stop);
+      } catch (...) {
+        failure_ = std::current_exception();
+      }
+    });
+  }
+
+  /// A sum may have failed while reading was held.
+  ~BesideReader() { end(); }
+  BesideReader(const BesideReader&) = delete;
+  BesideReader& operator=(const BesideReader&) = delete;
+
+  /// Ends reading. Throws what ended it before.
+  void finish() {
+    end();
+    if (failure_) std::rethrow_exception(failure_);
   }
 
   void hold() { is_held_ = holds_; }
@@ -73,6 +91,12 @@ class BesideReader {
   std::int64_t num_wrong() const { return num_wrong_; }
 
  private:
+  void end() {
+    thread_.request_stop();
+    release();
+    if (thread_.joinable()) thread_.join();
+  }
+
   std::vector<data::Sample> batch_at(const data::SampleOrder& order, std::int64_t begin) const {
     std::vector<data::Sample> samples;
     for (std::int64_t i = begin; i < begin + kStepBatch; ++i)
@@ -104,7 +128,8 @@ class BesideReader {
   bool holds_ = false;
   std::atomic<bool> is_held_ = false;
   std::atomic<std::int64_t> num_read_ = 0, num_wrong_ = 0;
-  std::jthread thread_;  ///< Last: it uses the others.
+  std::exception_ptr failure_;  ///< Of the thread, once it has ended.
+  std::jthread thread_;         ///< Last: it uses the others.
 };
 
 /// The same work each time.
@@ -159,11 +184,13 @@ std::int64_t run_beside(World& world, Compute& compute, const fs::path& path, Be
     steps.push_back(std::chrono::duration<double, std::milli>(end - first).count());
   }
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  const std::int64_t num_read = reader.num_read();
+  reader.finish();
   if (world.rank() == 0) {
     fmt::print(
         "{:<26} sum {:6.2f} ms (p95 {:6.2f})  step {:6.2f} ms  {:>8.0f} records/s  wrong {}\n",
         kBesideNames[static_cast<int>(beside)], middle(sums), middle(sums, 0.95), middle(steps),
-        static_cast<double>(reader.num_read()) / seconds, reader.num_wrong());
+        static_cast<double>(num_read) / seconds, reader.num_wrong());
     std::fflush(stdout);
   }
   return reader.num_wrong();
