@@ -138,30 +138,43 @@ def compare_edges(name: str, num_rounds: int) -> None:
         print(f"{name:9}  {engine:6.1f}  {python:6.1f}  {engine / python:5.3f}", flush=True)
 
 
+# Schedules with their stages, over two ranks.
+SCHEDULES = (("interleaved", 2), ("zero_bubble", 2), ("zero_bubble", 4), ("v_half", 4))
+
+
 def compare_schedules(name: str, num_rounds: int, num_microbatches: int) -> None:
-    """Two stages by each schedule, in turn; all losses have the same bits."""
+    """Two ranks by each schedule, in turn; all losses have the same bits."""
     workload = models.make(name, num_microbatches * MICROBATCH)
+    costs = trireme.profile(
+        workload.make(),
+        lambda model, batch: workload.loss(workload.output(model, batch["x"]), batch["y"]),
+        {"x": workload.x, "y": workload.y},
+        microbatch_size=MICROBATCH,
+    )
     sessions = {
-        schedule: session_of(workload, stages=2, lanes=1, schedule=schedule)
-        for schedule in ("interleaved", "zero_bubble")
+        f"{schedule} {stages}": session_of(workload, stages=stages, lanes=1, schedule=schedule)
+        for schedule, stages in SCHEDULES
     }
-    losses: dict[str, list[float]] = {schedule: [] for schedule in sessions}
-    seconds: dict[str, list[float]] = {schedule: [] for schedule in sessions}
+    losses: dict[str, list[float]] = {way: [] for way in sessions}
+    seconds: dict[str, list[float]] = {way: [] for way in sessions}
     for turn in range(num_rounds):
         order = list(sessions)
-        for schedule in order if turn % 2 == 0 else reversed(order):
-            step, found = sessions[schedule].step, losses[schedule]
-            seconds[schedule].append(slowest(lambda: found.append(step().loss)))  # noqa: B023
-    assert losses["interleaved"] == losses["zero_bubble"]
-    one, other = (statistics.median(seconds[schedule][2:]) * 1e3 for schedule in sessions)
-    fields = ""
-    for schedule, milliseconds in zip(sessions, (one, other), strict=True):
-        prediction = sessions[schedule].plan.prediction
-        assert prediction is not None
-        fields += f"  {schedule} {milliseconds:6.0f} (predicted {prediction.step_ms:6.0f})"
-    if dist.get_rank() == 0:
-        print(f"{name:9}{fields}  {one / other:5.3f}", flush=True)
-    for session in sessions.values():
+        for way in order if turn % 2 == 0 else reversed(order):
+            step, found = sessions[way].step, losses[way]
+            seconds[way].append(slowest(lambda: found.append(step().loss)))  # noqa: B023
+    assert all(found == losses["interleaved 2"] for found in losses.values())
+    first = statistics.median(seconds["interleaved 2"][2:]) * 1e3
+    for way, session in sessions.items():
+        expected = trireme.simulate(session.plan, session.graph, costs)
+        milliseconds = statistics.median(seconds[way][2:]) * 1e3
+        work = sum(expected.busy_ms) / 2
+        if dist.get_rank() == 0:
+            print(
+                f"{name:9}{way:16}{milliseconds:7.0f}{expected.step_ms:10.0f}{expected.lower_bound_ms:7.0f}"
+                f"{work:7.0f}{expected.lower_bound_ms / milliseconds:8.3f}{work / milliseconds:8.3f}"
+                f"{first / milliseconds:8.3f}",
+                flush=True,
+            )
         session.close()
 
 
@@ -180,8 +193,11 @@ def main() -> None:
         print(f"torch {torch.__version__}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
         print("ms of a step, medians; in brackets how many times as fast as the peer")
         heading = "model        peer        two stages      own choice        own loop"
-        if not arguments.schedules:
-            print("model      engine  Python  ratio" if arguments.edges else heading, flush=True)
+        if arguments.schedules:
+            heading = "model    schedule, stages   ms predicted  bound   work  bound/ms work/ms to the first"
+        elif arguments.edges:
+            heading = "model      engine  Python  ratio"
+        print(heading, flush=True)
     for name in arguments.models:
         if arguments.schedules:
             compare_schedules(name, arguments.rounds, arguments.microbatches)

@@ -120,6 +120,10 @@ struct SessionOptions {
   RunOptions run;
   std::string metrics_file;  ///< A JSON line per step; else in the run's folder, if there is one.
   BatchSizes batch_sizes = BatchSizes::kAnyElseExact;
+  /// Ranks, the last ones of the world, that hold no part of the model: they read the samples that the others ask for, ahead
+  /// of their steps, each for all of them by `TrainingOptions::reader_threads` threads. For data that are dear to decode, and
+  /// code that has one processor for each process. Changes no bits. Such a rank calls `run` or `follow` (Session::is_reader).
+  int reader_ranks = 0;
   /// Parameters take no memory until a rank fills those of its stages, with the values that they would have had: for a
   /// model that is larger than a rank's memory. The first step is not compared then. Tensors that are made by other means
   /// than in-place operators (`torch::randn(...) * 0.02`) take their memory at once.
@@ -161,7 +165,7 @@ struct SessionEnd {
 ///     });
 ///
 /// Every rank makes one and calls the same methods in the same order, but for those that are const and
-/// the requests. What fails on one rank ends the world: all get the same Error, in this call or their
+/// the requests, and for ranks that read samples for the others (SessionOptions::reader_ranks). What fails on one rank ends the world: all get the same Error, in this call or their
 /// next. Misuse, the same on all ranks, ends nothing: a step after the end, a checkpoint without a
 /// folder. Messages name an option as the command line does: `--clip-norm` is the field `clip_norm`,
 /// `--steps` is `num_steps`, `--run` is `run.folder`.
@@ -271,6 +275,10 @@ class Session {
   void request_stop();
   void request_save();
 
+  /// Whether this rank reads samples for others. It calls `run`, `follow` or `finish`, which return, with nothing done, once
+  /// the sessions of those that train have ended; all else is kInvalidArgument here.
+  bool is_reader() const;
+
   std::int64_t next_step() const;                    ///< Steps done.
   std::optional<std::int64_t> resumed_from() const;  ///< Nothing where the run began.
   const Plan& plan() const;
@@ -278,6 +286,10 @@ class Session {
 
  private:
   class Implementation;
+  class Reader;
+  Implementation& state() const;
+
+  std::unique_ptr<Reader> reader_;  ///< One of both is null.
   std::unique_ptr<Implementation> state_;
 };
 

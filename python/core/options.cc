@@ -197,6 +197,7 @@ void bind_session_options(py::module_& module) {
       .def_readwrite("run", &SessionOptions::run)
       .def_readwrite("metrics_file", &SessionOptions::metrics_file)
       .def_readwrite("batch_sizes", &SessionOptions::batch_sizes)
+      .def_readwrite("reader_ranks", &SessionOptions::reader_ranks)
       .def_readwrite("deferred_init", &SessionOptions::deferred_init)
       .def_readwrite("first_step_check", &SessionOptions::first_step_check)
       .def_readwrite("serial", &SessionOptions::serial)

@@ -118,6 +118,7 @@ void bind_training(py::module_& module) {
       .def("request_save", &Session::request_save)
       .def_property_readonly("stops", &Session::stops)
       .def_property_readonly("next_step", &Session::next_step)
+      .def_property_readonly("is_reader", &Session::is_reader)
       .def_property_readonly("resumed_from", &Session::resumed_from)
       .def_property_readonly("plan", &Session::plan)
       .def_property_readonly("graph", &Session::graph);

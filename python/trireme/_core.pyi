@@ -441,6 +441,8 @@ class Session:
     @property
     def graph(self) -> Graph: ...
     @property
+    def is_reader(self) -> bool: ...
+    @property
     def next_step(self) -> int: ...
     @property
     def plan(self) -> Plan: ...
@@ -484,6 +486,7 @@ class SessionOptions:
     plan: Plan | None
     planning: PlanOptions
     profile: str
+    reader_ranks: int
     run: RunOptions
     serial: bool
     topology: str

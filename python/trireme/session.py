@@ -57,6 +57,7 @@ class Session:
                      capture=False (operators through torch's dispatcher and autograd at every step),
                      gradient_dtype="bf16" (replicas send half the bytes; "f32"),
                      reader_threads=4 (of each rank, that read samples ahead),
+                     reader_ranks=2 (the last ranks hold no part of the model: they read samples for the others),
                      shard_state=True, shard_parameters=True (replicas keep parts of the optimizer's state, of all),
                      turns=[trireme.Turn(["discriminator.*"], ["d"], 2), ..] (which loss moves what, how many steps),
                      checkpoint_writes="wait" ("beside", "auto"), checkpoint_errors="continue" ("stop"),
@@ -126,7 +127,10 @@ class Session:
 
     def __iter__(self) -> Iterator[StepReport]:
         """Steps up to `steps`, or until a stop is asked for, with the evaluations and checkpoints that are due;
-        `finish` then writes the last checkpoint."""
+        `finish` then writes the last checkpoint. On a rank that reads for others, none."""
+        if self.is_reader:
+            self.run()
+            return
         while (self._steps is None or self.next_step < self._steps) and not self._session.stops:
             yield self._session.run_step()
 
@@ -189,6 +193,12 @@ class Session:
     @property
     def rank(self) -> int:
         return self._world.rank
+
+    @property
+    def is_reader(self) -> bool:
+        """Whether this rank reads samples for those that train (reader_ranks): it calls `run`, `follow` or `finish`,
+        or iterates, all of which return once they have ended."""
+        return self._session.is_reader
 
     @property
     def plan(self) -> Plan:

@@ -365,6 +365,19 @@ TEST_F(SessionTest, MeasuresPlansAndSimulates) {
               HasSubstr("in files between F and B on stages 0"));
 }
 
+TEST_F(SessionTest, ReadersLeaveSomebodyToTrain) {
+  const auto refused = [](SessionOptions wanted, int readers) {
+    World world;
+    wanted.reader_ranks = readers;
+    return refusal([&] { Session(world, make_two_modules, wanted); });
+  };
+  EXPECT_THAT(refused(options(2), -1), HasSubstr("reader_ranks is -1 in a world of 1"));
+  EXPECT_THAT(refused(options(2), 1), HasSubstr("give it 0 to 0"));
+  SessionOptions serial = options(2);
+  serial.serial = true;
+  EXPECT_THAT(refused(serial, 1), HasSubstr("--reader-ranks"));
+}
+
 TEST_F(SessionTest, APlanOfAnotherModelIsRefused) {
   const Graph graph = record_graph(
       [] {

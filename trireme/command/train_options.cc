@@ -169,6 +169,12 @@ void add_train_options(CLI::App& app, TrainOptions& options) {
                  "Processes to start here; as many as the plan has ranks where it is not given");
   app.add_flag("--serial", options.session.serial,
                "Run all stages in this process, one after the other");
+  app.add_option(
+         "--reader-ranks", options.session.reader_ranks,
+         "Processes beside those that train, which read and transform samples for them; the "
+         "last ranks where another launcher starts them")
+      ->check(arguments::not_negative())
+      ->capture_default_str();
   add_offload_folder_option(app, options.session.training);
   add_capture_option(app, options.session.training);
   app.add_option("--profile", options.session.profile,

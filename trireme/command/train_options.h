@@ -23,6 +23,9 @@ struct TrainOptions {
   std::vector<std::string> renamed;  ///< --init-rename, likewise.
   int restarts = 0;
 
+  /// Processes to start: those that train and those that read.
+  int num_processes() const { return plan.num_ranks() + session.reader_ranks; }
+
   /// Whether a training that is stopped leaves what it has learnt.
   bool keeps_something() const { return !session.run.folder.empty() || !save.empty(); }
 };

@@ -133,7 +133,7 @@ int train_with_restarts(const TrainOptions& options, const Context& context) {
   for (int left = options.restarts;; --left) {
     const bool is_first = left == options.restarts;
     const std::span<const char* const> argv = is_first ? context.argv : std::span(words);
-    const int code = launch::run_local_ranks(options.plan.num_ranks(), argv);
+    const int code = launch::run_local_ranks(options.num_processes(), argv);
     if (code != kFailed || left == 0) return code;
     const std::int64_t now = steps_of(run);
     if (now <= before) {
@@ -172,6 +172,11 @@ int train_rank(const TrainOptions& options, const Context& context, World& world
   std::optional<Session> session(std::in_place, world, context.workload(), std::move(wanted));
   if (is_first) progress.start(*session);
   const SessionEnd end = session->run();
+  if (session->is_reader()) {
+    session.reset();
+    world.shutdown();
+    return kDone;
+  }
   if (is_first) progress.finish();
   train::Tensors weights;
   Ending ending = end_of(*session, end, options, context, weights);
@@ -212,7 +217,7 @@ Body add_train(CLI::App& app, Context& context) {
       if (!context.environment.ranks) return train_with_restarts(*options, context);
       check_restarts(context.environment.ranks->launcher);
     }
-    return run_in_world(context, options->plan.num_ranks(), train_here);
+    return run_in_world(context, options->num_processes(), train_here);
   };
 }
 

@@ -46,8 +46,9 @@ Decision decide(FileAccess asked, std::int64_t num_bytes) {
   if (asked == FileAccess::kBuffered) return {FileAccess::kBuffered, ""};
   if (asked == FileAccess::kDirect) return {FileAccess::kDirect, ""};
   if (num_bytes > usable_memory_bytes() / 2) return {FileAccess::kDirect, ""};
-  return {FileAccess::kBuffered, ", as " + std::to_string(num_bytes >> 20) +
-                                     " MiB of files fit into half of the memory that this process may use"};
+  return {FileAccess::kBuffered,
+          ", as " + std::to_string(num_bytes >> 20) +
+              " MiB of files fit into half of the memory that this process may use"};
 }
 
 }  // namespace

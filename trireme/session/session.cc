@@ -3,123 +3,166 @@
 #include <memory>
 #include <utility>
 
+#include "trireme/session/on_all_ranks.h"
+#include "trireme/session/reader_rank.h"
 #include "trireme/session/session_implementation.h"
 
 namespace trireme {
 
-Session::Session(World& world, const MakeWorkload& make, SessionOptions options)
-    : state_(Implementation::on_all_ranks(world.value(), [&] {
-        return std::make_unique<Implementation>(world, make, std::move(options));
-      })) {}
+using session::on_all_ranks;
+
+class Session::Reader {
+ public:
+  Reader(World& world, const MakeWorkload& make, const SessionOptions& options)
+      : world_(world.value()), rank_(world_, make, options) {}
+
+  void wait() {
+    on_all_ranks(world_, [this] { rank_.wait(); });
+  }
+
+ private:
+  const collectives::World& world_;
+  session::ReaderRank rank_;
+};
+
+Session::Session(World& world, const MakeWorkload& make, SessionOptions options) {
+  on_all_ranks(world.value(), [&] {
+    if (session::reads_for_others(options, world.value())) {
+      reader_ = std::make_unique<Reader>(world, make, options);
+    } else {
+      state_ = std::make_unique<Implementation>(world, make, std::move(options));
+    }
+  });
+}
+
+Session::Implementation& Session::state() const {
+  if (state_) return *state_;
+  throw Error(ErrorKind::kInvalidArgument,
+              "this rank reads samples for those that train (reader_ranks): it calls run or follow "
+              "alone, see Session::is_reader");
+}
+
+bool Session::is_reader() const { return reader_ != nullptr; }
 
 Session::~Session() = default;
 
 SessionEnd Session::run() {
-  state_->require_live();
-  state_->require_num_steps();
-  state_->require_step();
-  return Implementation::on_all_ranks(state_->world(), [&] { return state_->run(); });
+  if (reader_) {
+    reader_->wait();
+    return {};
+  }
+  state().require_live();
+  state().require_num_steps();
+  state().require_step();
+  return on_all_ranks(state().world(), [&] { return state().run(); });
 }
 
 StepReport Session::step() {
-  state_->require_live();
-  state_->require_step();
-  return Implementation::on_all_ranks(state_->world(), [&] { return state_->step(); });
+  state().require_live();
+  state().require_step();
+  return on_all_ranks(state().world(), [&] { return state().step(); });
 }
 
 StepReport Session::run_step() {
-  state_->require_live();
-  state_->require_step();
-  return Implementation::on_all_ranks(state_->world(), [&] { return state_->run_step(); });
+  state().require_live();
+  state().require_step();
+  return on_all_ranks(state().world(), [&] { return state().run_step(); });
 }
 
 StepReport Session::backward() {
-  state_->require_live();
-  state_->halves().require_backward();
-  return Implementation::on_all_ranks(state_->world(), [&] { return state_->backward(); });
+  state().require_live();
+  state().halves().require_backward();
+  return on_all_ranks(state().world(), [&] { return state().backward(); });
 }
 
 void Session::update() {
-  state_->require_live();
-  state_->halves().require_update();
-  Implementation::on_all_ranks(state_->world(), [&] { state_->update(); });
+  state().require_live();
+  state().halves().require_update();
+  on_all_ranks(state().world(), [&] { state().update(); });
 }
 
 std::map<std::string, at::Tensor> Session::gradients() const {
-  return state_->halves().gradients();
+  return state().halves().gradients();
 }
 
 StepLosses Session::evaluate() {
-  state_->require_live();
-  state_->require_evaluation();
-  return Implementation::on_all_ranks(state_->world(), [&] { return state_->evaluate(); });
+  state().require_live();
+  state().require_evaluation();
+  return on_all_ranks(state().world(), [&] { return state().evaluate(); });
 }
 
 RecordedEvaluation Session::record_evaluation(const MakeWorkload& make) {
-  state_->require_live();
-  state_->require_ranks();
-  return Implementation::on_all_ranks(state_->world(),
-                                      [&] { return state_->record_evaluation(make); });
+  state().require_live();
+  state().require_ranks();
+  return on_all_ranks(state().world(), [&] { return state().record_evaluation(make); });
 }
 
 Evaluated Session::evaluate(const RecordedEvaluation& recorded) {
-  state_->require_live();
-  state_->require_ranks();
-  return Implementation::on_all_ranks(state_->world(), [&] { return state_->evaluate(*recorded); });
+  state().require_live();
+  state().require_ranks();
+  return on_all_ranks(state().world(), [&] { return state().evaluate(*recorded); });
 }
 
 void Session::save() {
-  state_->require_live();
-  state_->require_folder();
-  Implementation::on_all_ranks(state_->world(), [&] { state_->save(); });
+  state().require_live();
+  state().require_folder();
+  on_all_ranks(state().world(), [&] { state().save(); });
 }
 
 void Session::resume(const std::string& checkpoint) {
-  state_->require_live();
-  state_->require_may_resume(
+  state().require_live();
+  state().require_may_resume(
       "a session resumes from another checkpoint before its first step, without `serial` and "
       "without a run's folder (which resumes by `run.resume`)");
-  Implementation::on_all_ranks(state_->world(), [&] { state_->resume(checkpoint); });
+  on_all_ranks(state().world(), [&] { state().resume(checkpoint); });
 }
 
 std::int64_t Session::follow(const std::string& run) {
-  state_->require_live();
-  state_->require_evaluation();
-  state_->require_may_resume(
+  if (reader_) {
+    reader_->wait();
+    return 0;
+  }
+  state().require_live();
+  state().require_evaluation();
+  state().require_may_resume(
       "a session follows a run before its first step, without `serial` and without a run's folder "
       "of its own");
-  return Implementation::on_all_ranks(state_->world(), [&] { return state_->follow(run); });
+  return on_all_ranks(state().world(), [&] { return state().follow(run); });
 }
 
 SessionEnd Session::finish() {
-  state_->require_live();
-  return Implementation::on_all_ranks(state_->world(), [&] { return state_->finish(); });
+  if (reader_) {
+    reader_->wait();
+    return {};
+  }
+  state().require_live();
+  return on_all_ranks(state().world(), [&] { return state().finish(); });
 }
 
 std::map<std::string, at::Tensor> Session::weights() {
-  return Implementation::on_all_ranks(state_->world(), [&] { return state_->weights(); });
+  return on_all_ranks(state().world(), [&] { return state().weights(); });
 }
 
 void Session::save_weights(const std::string& path) {
-  Implementation::on_all_ranks(state_->world(), [&] { state_->save_weights(path); });
+  on_all_ranks(state().world(), [&] { state().save_weights(path); });
 }
 
 std::string Session::examples() {
-  state_->require_end();
-  return Implementation::on_all_ranks(state_->world(), [&] { return state_->examples(); });
+  state().require_end();
+  return on_all_ranks(state().world(), [&] { return state().examples(); });
 }
 
 void Session::save_timeline(const std::string& path) {
-  state_->require_timeline();
-  Implementation::on_all_ranks(state_->world(), [&] { state_->save_timeline(path); });
+  state().require_timeline();
+  on_all_ranks(state().world(), [&] { state().save_timeline(path); });
 }
 
-bool Session::stops() const { return state_->stops(); }
-void Session::request_stop() { state_->asks_to_stop = true; }
-void Session::request_save() { state_->asks_to_save = true; }
-std::int64_t Session::next_step() const { return state_->next_step(); }
-std::optional<std::int64_t> Session::resumed_from() const { return state_->resumed_from(); }
-const Plan& Session::plan() const { return state_->public_plan(); }
-const Graph& Session::graph() const { return state_->public_graph(); }
+bool Session::stops() const { return state().stops(); }
+void Session::request_stop() { state().asks_to_stop = true; }
+void Session::request_save() { state().asks_to_save = true; }
+std::int64_t Session::next_step() const { return state().next_step(); }
+std::optional<std::int64_t> Session::resumed_from() const { return state().resumed_from(); }
+const Plan& Session::plan() const { return state().public_plan(); }
+const Graph& Session::graph() const { return state().public_graph(); }
 
 }  // namespace trireme

@@ -23,6 +23,7 @@
 #include "trireme/session/metrics_file.h"
 #include "trireme/session/other_forward.h"
 #include "trireme/session/preparation.h"
+#include "trireme/session/reader_rank.h"
 #include "trireme/session/run_keeper.h"
 #include "trireme/session/step_times.h"
 #include "trireme/session/trainer.h"
@@ -37,17 +38,19 @@ class Session::Implementation {
  public:
   Implementation(World& world, const MakeWorkload& make, SessionOptions options)
       : options_(std::move(options)),
-        make_(make),
-        world_(world.value()),
+        ranks_that_train_(world.value(), options_.reader_ranks),
+        make_(ranks_that_train_.with_readers(make)),
+        world_(ranks_that_train_.world()),
         is_first_(world_.rank() == 0) {
     memory::apply_torch_settings();
     session::check_options(options_, world_);
     if (!options_.run.folder.empty()) run_.emplace(options_, world_);
     if (!run_ || !run_->resumed_from()) {
       const auto say = is_first_ ? options_.callbacks.on_phase : nullptr;
-      make_ = session::with_weights(make, options_.initial, say);
+      make_ = session::with_weights(make_, options_.initial, say);
     }
     prepared_.emplace(options_, make_, world_, run_ ? &*run_ : nullptr);
+    ranks_that_train_.require_same_data(training().workload);
     trainer_ = options_.serial
                    ? session::make_serial_trainer(training(), plan(), options_.training)
                    : session::make_rank_trainer(world_, training(), plan(), options_.training);
@@ -64,18 +67,6 @@ class Session::Implementation {
     metrics_.emplace(metrics);
     requests_.emplace(world_, options_.handles_signals);
     memory::reset_peak();
-  }
-
-  /// Runs `body`, after which a failure is every rank's.
-  template <typename Body>
-  static auto on_all_ranks(const collectives::World& world, const Body& body) {
-    try {
-      return body();
-    } catch (const std::exception& failure) {
-      Error error = program::error_of(failure);
-      world.endpoint.poison(error.add({.rank = world.rank()}));
-      throw error;
-    }
   }
 
   SessionEnd run() {
@@ -245,6 +236,7 @@ class Session::Implementation {
     require(!options_.serial && !times_.empty(),
             "a timeline is of a step that ranks have done; this session has done none");
   }
+
   void require_ranks() const {
     require(!options_.serial, "evaluations of another forward are for ranks; leave out `serial`");
   }
@@ -376,6 +368,7 @@ class Session::Implementation {
   }
 
   const SessionOptions options_;
+  const session::TrainingRanks ranks_that_train_;
   MakeWorkload make_;
   const collectives::World& world_;
   const bool is_first_;

@@ -1,11 +1,15 @@
 #include "trireme/engine/checkpoint/tensor_file.h"
 
 #include <ATen/Functions.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <new>
 #include <span>
 #include <utility>
 
@@ -21,10 +25,24 @@ void TensorFile::add(std::string name, const at::Tensor& tensor) {
                       {static_cast<const std::byte*>(dense.const_data_ptr()), dense.nbytes()}});
 }
 
+namespace {
+
+/// New memory for a copy, in large pages: 42 MiB in small ones take 40 ms to get.
+std::unique_ptr<std::byte, decltype(&std::free)> large_pages(std::size_t bytes) {
+  constexpr std::size_t kPage = std::size_t{1} << 21;
+  const std::size_t whole = (bytes + kPage - 1) / kPage * kPage;
+  void* memory = std::aligned_alloc(kPage, std::max(whole, kPage));
+  if (memory == nullptr) throw std::bad_alloc();
+  ::madvise(memory, whole, MADV_HUGEPAGE);  // only speed depends on it
+  return {static_cast<std::byte*>(memory), &std::free};
+}
+
+}  // namespace
+
 void TensorFile::copy() {
   std::size_t bytes = 0;
   for (const safetensors::Tensor& tensor : tensors_) bytes += tensor.bytes.size();
-  copies_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  copies_ = large_pages(bytes);
   std::byte* next = copies_.get();
   for (safetensors::Tensor& tensor : tensors_) {
     if (!tensor.bytes.empty()) std::memcpy(next, tensor.bytes.data(), tensor.bytes.size());

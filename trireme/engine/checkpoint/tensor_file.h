@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -30,7 +31,7 @@ class TensorFile {
  private:
   std::vector<at::Tensor> dense_;  ///< What the spans of `tensors_` look at.
   std::vector<safetensors::Tensor> tensors_;
-  std::unique_ptr<std::byte[]> copies_;
+  std::unique_ptr<std::byte, decltype(&std::free)> copies_{nullptr, &std::free};
 };
 
 /// Rows [begin, end) along the first dimension, as a view; all of one without dimensions.

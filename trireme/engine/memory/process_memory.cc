@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "trireme/base/kernel_files.h"
+
 namespace trireme::memory {
 
 namespace {

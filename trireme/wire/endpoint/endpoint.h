@@ -65,7 +65,7 @@ class Endpoint {
 
   /// How often it was called with `key` before: tells users of the same thing apart that come after
   /// each other.
-  std::uint64_t count_use(std::uint64_t key) {
+  virtual std::uint64_t count_use(std::uint64_t key) {
     const std::lock_guard lock(uses_mutex_);
     return uses_[key]++;
   }
