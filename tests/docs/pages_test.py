@@ -38,6 +38,16 @@ class PagesTest(unittest.TestCase):
         self.assertIn("**Options.**\n\n1. [home](index.md)\n2. [code](source/src", read["a.md"])
         self.assertIn("* [a.md](../a.md)", read["source/docs.md"])
 
+    def test_pictures_stay_pictures(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            (root / "docs/concepts").mkdir(parents=True)
+            (root / "docs/concepts/a.svg").write_text("<svg/>")
+            (root / "README.md").write_text("![one](docs/concepts/a.svg)")
+            pages.Site(root, root / "pages").add("README.md")
+            self.assertEqual((root / "pages/concepts/a.svg").read_text(), "<svg/>")
+            self.assertEqual((root / "pages/index.md").read_text(), "![one](concepts/a.svg)")
+
     def test_dead_links_stay_for_mkdocs_to_find(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "README.md").write_text("[dead](docs/none.md)")

@@ -37,10 +37,12 @@ _LIST_AFTER_TEXT = re.compile(r"^(?!(?:[*-]|\d+\.) |[ #|>])(.+\n)(?=(?:[*-]|1\.)
 
 
 def page_of(path: str) -> str:
-    """The page that shows a file or folder of the repository."""
+    """The page that shows a file or folder of the repository; a picture stays one."""
     if path in PAGES:
         return PAGES[path]
     if path.startswith("docs/") and path.endswith(".md"):
+        return path.removeprefix("docs/")
+    if path.endswith(".svg"):
         return path.removeprefix("docs/")
     path = path.removesuffix(".md")
     return f"source/{path}.md"
@@ -69,6 +71,8 @@ class Site:
             self._add_folder(path)
         elif path.endswith(".md"):
             self.write(page_of(path), self._document(path, file.read_text()))
+        elif path.endswith(".svg"):
+            self.write(page_of(path), file.read_text())
         else:
             language = LANGUAGES.get(file.suffix, "text")
             self.write(page_of(path), f"# {path}\n\n````{language}\n{file.read_text()}\n````\n")
