@@ -24,14 +24,18 @@ from torch_pipeline import best, slowest
 TOLERANCES = (1e-4, 5e-2)
 
 
-def session_of(workload: Workload, **options: int | str) -> trireme.Session:
+def parts_of(workload: Workload) -> tuple[nn.Module, Callable[..., Tensor], dict[str, Tensor]]:
+    """Model, loss and data, as Session, record and profile want them."""
+
     def loss(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
         return workload.loss(workload.output(model, batch["x"]), batch["y"])
 
+    return workload.make(), loss, {"x": workload.x, "y": workload.y}
+
+
+def session_of(workload: Workload, **options: int | str | trireme.Plan) -> trireme.Session:
     return trireme.Session(
-        workload.make(),
-        loss,
-        {"x": workload.x, "y": workload.y},
+        *parts_of(workload),
         batch_size=len(workload.x),
         microbatch_size=MICROBATCH,
         shuffled=False,
@@ -145,37 +149,44 @@ SCHEDULES = (("interleaved", 2), ("zero_bubble", 2), ("zero_bubble", 4), ("v_hal
 def compare_schedules(name: str, num_rounds: int, num_microbatches: int) -> None:
     """Two ranks by each schedule, in turn; all losses have the same bits."""
     workload = models.make(name, num_microbatches * MICROBATCH)
-    costs = trireme.profile(
-        workload.make(),
-        lambda model, batch: workload.loss(workload.output(model, batch["x"]), batch["y"]),
-        {"x": workload.x, "y": workload.y},
-        microbatch_size=MICROBATCH,
-    )
-    sessions = {
-        f"{schedule} {stages}": session_of(workload, stages=stages, lanes=1, schedule=schedule)
-        for schedule, stages in SCHEDULES
-    }
-    losses: dict[str, list[float]] = {way: [] for way in sessions}
+    graph = trireme.record(*parts_of(workload), microbatch_size=MICROBATCH)
+    costs = trireme.profile(*parts_of(workload), microbatch_size=MICROBATCH)
+    sessions = {}
+    for schedule, stages in SCHEDULES:
+        plan = trireme.plan(
+            graph, costs, batch_size=len(workload.x), microbatch_size=MICROBATCH,
+            stages=stages, stages_per_rank=stages // 2, schedule=schedule,
+        )  # fmt: skip
+        sessions[f"{schedule} {stages}"] = session_of(workload, plan=plan)
+    reports: dict[str, list[trireme.StepReport]] = {way: [] for way in sessions}
     seconds: dict[str, list[float]] = {way: [] for way in sessions}
     for turn in range(num_rounds):
         order = list(sessions)
         for way in order if turn % 2 == 0 else reversed(order):
-            step, found = sessions[way].step, losses[way]
-            seconds[way].append(slowest(lambda: found.append(step().loss)))  # noqa: B023
+            step, found = sessions[way].step, reports[way]
+            seconds[way].append(slowest(lambda: found.append(step())))  # noqa: B023
+    losses = {way: [report.loss for report in found] for way, found in reports.items()}
     assert all(found == losses["interleaved 2"] for found in losses.values())
-    first = statistics.median(seconds["interleaved 2"][2:]) * 1e3
+    first = statistics.median(seconds["interleaved 2"][2:])
     for way, session in sessions.items():
         expected = trireme.simulate(session.plan, session.graph, costs)
-        milliseconds = statistics.median(seconds[way][2:]) * 1e3
-        work = sum(expected.busy_ms) / 2
+        took = statistics.median(seconds[way][2:])
+        at_work = statistics.median(_at_work(reports[way], seconds[way])[2:])
+        at_best = sum(expected.busy_ms) / 2 / expected.lower_bound_ms
         if dist.get_rank() == 0:
             print(
-                f"{name:9}{way:16}{milliseconds:7.0f}{expected.step_ms:10.0f}{expected.lower_bound_ms:7.0f}"
-                f"{work:7.0f}{expected.lower_bound_ms / milliseconds:8.3f}{work / milliseconds:8.3f}"
-                f"{first / milliseconds:8.3f}",
+                f"{name:9}{way:16}{took * 1e3:6.0f}{expected.step_ms:10.0f}{first / took:7.3f}"
+                f"{at_work:11.3f}{at_best:9.3f}{at_work / at_best:8.3f}",
                 flush=True,
             )
         session.close()
+
+
+def _at_work(reports: list[trireme.StepReport], seconds: list[float]) -> list[float]:
+    """By step, which part of it the two ranks' processors were in forwards and backwards, on average."""
+    busy = torch.tensor([report.compute_seconds for report in reports], dtype=torch.float64)
+    dist.all_reduce(busy)
+    return (busy / 2 / torch.tensor(seconds, dtype=torch.float64)).tolist()
 
 
 def main() -> None:
@@ -194,7 +205,7 @@ def main() -> None:
         print("ms of a step, medians; in brackets how many times as fast as the peer")
         heading = "model        peer        two stages      own choice        own loop"
         if arguments.schedules:
-            heading = "model    schedule, stages   ms predicted  bound   work  bound/ms work/ms to the first"
+            heading = "model    schedule, stages  ms predicted  ratio    at work  at best"
         elif arguments.edges:
             heading = "model      engine  Python  ratio"
         print(heading, flush=True)

@@ -238,7 +238,8 @@ void bind_losses(py::module_& module) {
 
 void bind_sources(py::module_& module) {
   py::class_<data::Source, std::shared_ptr<data::Source>>(module, "Source")
-      .def_property_readonly("num_samples", &data::Source::num_samples);
+      .def_property_readonly("num_samples", &data::Source::num_samples)
+      .def_property_readonly("reading", &data::Source::reading);
   module.def(
       "tensor_source",
       [](const NamedTensors& fields) {

@@ -56,6 +56,7 @@ _PLACES = {
     "size": "ranks",
     "tp_rank": "ranks",
     "tp_size": "ranks",
+    "open_fixed_records": "fixed_records",
     "open_records": "records",
     "Session": "session",
     "StepOutput": "step_outputs",

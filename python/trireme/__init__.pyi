@@ -15,6 +15,7 @@ from trireme.checkpoint import save_checkpoint as save_checkpoint
 from trireme.data import Padded as Padded
 from trireme.distributed import DistributedModel as DistributedModel
 from trireme.errors import Error as Error
+from trireme.fixed_records import open_fixed_records as open_fixed_records
 from trireme.losses import mean_loss as mean_loss
 from trireme.losses import metric as metric
 from trireme.losses import output as output

@@ -514,6 +514,8 @@ class SimulatedStep:
 class Source:
     @property
     def num_samples(self) -> int: ...
+    @property
+    def reading(self) -> str: ...
 
 class StepLosses:
     """Losses of a step or an evaluation; total is what is minimised."""
@@ -667,6 +669,14 @@ def measure_model(
     training: TrainingOptions,
     device_memory_bytes: int = ...,
 ) -> tuple[Profile, Topology]: ...
+def open_fixed_records(
+    paths: collections.abc.Sequence[os.PathLike[str] | str],
+    fields: collections.abc.Sequence[tuple[str, torch.dtype, collections.abc.Sequence[int]]],
+    header_bytes: int,
+    access: str,
+    num_in_flight: int,
+    ahead_bytes: int,
+) -> Source: ...
 def open_records(
     paths: collections.abc.Sequence[os.PathLike[str] | str],
     form: str,
@@ -693,6 +703,7 @@ def python_source(
 def record_graph(
     make: object, microbatch: int, training: bool = ..., seed: int = ..., sizes: BatchSizes = ...
 ) -> Graph: ...
+def sample_of(source: Source, index: int) -> list[tuple[str, torch.Tensor]]: ...
 def simulate_step(
     plan: Plan, graph: Graph, profile: Profile, topology: Topology, training: TrainingOptions
 ) -> SimulatedStep: ...

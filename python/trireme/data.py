@@ -7,6 +7,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from trireme import _core
+from trireme.fixed_records import FixedRecords
 
 Fields = Mapping[str, torch.Tensor]
 Lengths = Mapping[str, int]
@@ -79,7 +80,7 @@ class Padded:
         return lengths
 
 
-Samples: TypeAlias = Fields | tuple[torch.Tensor, ...] | Dataset[Any] | Padded
+Samples: TypeAlias = Fields | tuple[torch.Tensor, ...] | Dataset[Any] | Padded | FixedRecords
 
 
 class Form:
@@ -115,6 +116,8 @@ def to_source(data: Samples, identity: str = "") -> tuple[_core.Source, Form]:
               tensors that are alike in shape and dtype, or differ as Padded says. Every rank reads samples by index.
     identity  tells these samples from others for a run that resumes; else a fingerprint of some of them.
     """
+    if isinstance(data, FixedRecords):
+        return data.source, Form(data[0])
     varying = data if isinstance(data, Padded) else None
     if isinstance(data, Padded):
         data = data.data

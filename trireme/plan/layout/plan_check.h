@@ -25,7 +25,7 @@ void check_batch(const BatchLayout& batch);
 ///  * copies are of earlier nodes that need no gradient and no trainable parameter, neither write
 ///    nor read what is written meanwhile;
 ///  * stages that recompute can (why_not_recomputed);
-///  * nothing that does not work yet is asked for: `offload`, shards, roles beside
+///  * nothing that does not work yet is asked for: tensor shards, roles beside
 ///    `train`;
 ///  * tie owners are stages that use the parameter.
 ///

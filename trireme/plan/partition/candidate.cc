@@ -1,6 +1,7 @@
 #include "trireme/plan/partition/candidate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <set>
@@ -91,18 +92,29 @@ Score score(const Problem& problem, const Candidate& candidate, const Goal& goal
   return score;
 }
 
+bool is_better(const Score& one, const Score& other) {
+  constexpr double kRounding = 1e-9;
+  const bool is_same = one.excess_bytes == other.excess_bytes && one.excess_us == other.excess_us &&
+                       std::abs(one.primary - other.primary) <= kRounding * other.primary;
+  return is_same ? one.secondary < other.secondary : one < other;
+}
+
 schedule::Schedule make_schedule(const Problem& problem, const Setting& setting) {
   return schedule::make_schedule(setting.schedule, problem.num_stages,
                                  static_cast<int>(problem.num_microbatches()),
                                  problem.options.stages_per_rank);
 }
 
-Candidate evaluate(const Problem& problem, const Setting& setting, const std::vector<int>& cuts) {
+layout::Plan plan_of(const Problem& problem, const Setting& setting, const std::vector<int>& cuts) {
   layout::Plan plan = make_plan(problem, setting, cuts);
   add_stage_copies(
       setting.planned, problem.profile,
       [&problem](int from, int to) { return problem.link_kind(from, to); }, plan);
-  return forecast_of(problem, setting.planned, std::move(plan));
+  return plan;
+}
+
+Candidate evaluate(const Problem& problem, const Setting& setting, const std::vector<int>& cuts) {
+  return forecast_of(problem, setting.planned, plan_of(problem, setting, cuts));
 }
 
 Candidate forecast_of(const Problem& problem, const graph::Graph& planned, layout::Plan plan) {

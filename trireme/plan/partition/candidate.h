@@ -62,6 +62,9 @@ struct Score {
   auto operator<=>(const Score&) const = default;
 };
 
+/// Whether `one` is less by more than rounding: of primaries that are the same but for that, the secondaries decide.
+bool is_better(const Score& one, const Score& other);
+
 inline constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
 /// What a search is after.
@@ -90,7 +93,10 @@ struct Setting {
 
 schedule::Schedule make_schedule(const Problem& problem, const Setting& setting);
 
-/// The plan with these cuts, stage copies where they pay (stage_copies.h), and its forecast.
+/// The plan with these cuts, and stage copies where they pay (stage_copies.h).
+layout::Plan plan_of(const Problem& problem, const Setting& setting, const std::vector<int>& cuts);
+
+/// The same and its forecast.
 Candidate evaluate(const Problem& problem, const Setting& setting, const std::vector<int>& cuts);
 
 /// The plan, whose graph is `planned`, and its forecast.

@@ -90,10 +90,10 @@ class Collection {
       return std::pair(step_of(a), peak_of(a)) < std::pair(step_of(b), peak_of(b));
     });
     std::vector<layout::Plan> best;
-    for (layout::Plan& plan : plans_) {
+    for (const layout::Plan& plan : plans_) {
       if (!best.empty() && peak_of(plan) >= peak_of(best.back())) continue;
       if (!best.empty() && step_of(plan) <= kSameStep * step_of(best.back())) best.pop_back();
-      best.push_back(std::move(plan));
+      best.push_back(plan);
     }
     return best;
   }
@@ -154,6 +154,14 @@ std::vector<std::int64_t> sizes_between(const std::vector<layout::Plan>& plans,
   return sizes;
 }
 
+std::vector<std::int64_t> peaks_of_recomputing(const std::vector<layout::Plan>& plans) {
+  std::vector<std::int64_t> peaks;
+  for (const layout::Plan& plan : plans) {
+    if (std::ranges::any_of(plan.stages, &layout::Stage::recompute)) peaks.push_back(peak_of(plan));
+  }
+  return peaks;
+}
+
 }  // namespace
 
 std::vector<layout::Plan> front(const graph::Graph& recorded, const profile::Profile& profile,
@@ -163,6 +171,13 @@ std::vector<layout::Plan> front(const graph::Graph& recorded, const profile::Pro
   for (const PartitionOptions& one : all) add_ends(collection, one);
   const std::int64_t limit = memory_of_all(topology, options.plan);
   for (const std::int64_t size : sizes_between(collection.plans(), limit)) {
+    for (PartitionOptions one : all) {
+      one.device_memory_bytes = size;
+      collection.add(one);
+    }
+  }
+  // Of those that recompute, cuts were searched for stages that keep all: within their own peak they may be faster.
+  for (const std::int64_t size : peaks_of_recomputing(collection.front())) {
     for (PartitionOptions one : all) {
       one.device_memory_bytes = size;
       collection.add(one);

@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/layout/plan_check.h"
+#include "trireme/plan/schedule/execution.h"
+#include "trireme/plan/schedule/schedules.h"
 
 namespace trireme::partition {
 namespace {
@@ -70,6 +75,150 @@ std::optional<Candidate> with_one_more(const Problem& problem, const graph::Grap
   return best;
 }
 
+/// Cuts for stages that hold as little as the options let them.
+class LeanCuts {
+ public:
+  using Cuts = std::vector<int>;
+
+  LeanCuts(const Problem& problem, const graph::Graph& planned, const Candidate& start)
+      : problem_(problem),
+        setting_{start.plan.schedule.name, start.plan.copied_nodes, planned},
+        best_(start),
+        left_{total_excess(problem, start), start.forecast.simulation.step_us} {
+    const std::vector<bool> allowed = graph::allowed_cuts(planned);
+    for (int c = 1; c + 1 < static_cast<int>(allowed.size()); ++c) {
+      if (allowed[c]) places_.push_back(c);
+    }
+    const auto size = std::ssize(planned.nodes) +
+                      problem.num_microbatches() * static_cast<std::int64_t>(problem.num_stages);
+    num_tries_ = std::clamp(kMostSteps / size, kLeastTries, kMostTries);
+  }
+
+  Candidate find() {
+    if (num_partitions() <= static_cast<double>(num_tries_)) {
+      Cuts cuts;
+      try_all(0, cuts);
+    } else {
+      climb();
+    }
+    if (left_.first == 0) keep_more();
+    return std::move(best_);
+  }
+
+ private:
+  static constexpr std::int64_t kMostSteps = 1'000'000, kLeastTries = 16, kMostTries = 500;
+
+  double num_partitions() const {
+    double count = 1;
+    for (int k = 1; k < problem_.num_stages; ++k)
+      count *= (static_cast<double>(places_.size()) - k + 1) / k;
+    return std::max(count, 0.0);
+  }
+
+  void try_all(std::size_t place, Cuts& cuts) {
+    const std::size_t num_left = static_cast<std::size_t>(problem_.num_stages) - 1 - cuts.size();
+    if (num_left == 0) {
+      try_cuts(cuts);
+      return;
+    }
+    for (; place + num_left <= places_.size(); ++place) {
+      cuts.push_back(places_[place]);
+      try_all(place + 1, cuts);
+      cuts.pop_back();
+    }
+  }
+
+  /// Each cut by ever smaller distances, as long as that leaves less to be saved.
+  void climb() {
+    Cuts cuts;
+    for (std::size_t s = 1; s < best_.plan.stages.size(); ++s)
+      cuts.push_back(best_.plan.stages[s].begin);
+    try_cuts(cuts);
+    for (std::ptrdiff_t distance = std::ssize(places_) / 4; distance > 0; distance /= 2) {
+      while (move_one(cuts, distance)) continue;
+    }
+  }
+
+  bool move_one(Cuts& cuts, std::ptrdiff_t distance) {
+    for (std::size_t c = 0; c < cuts.size(); ++c) {
+      for (const std::ptrdiff_t step : {-distance, distance}) {
+        const auto at = std::ranges::lower_bound(places_, cuts[c]) - places_.begin() + step;
+        if (at < 0 || at >= std::ssize(places_)) continue;
+        Cuts moved = cuts;
+        moved[c] = places_[at];
+        const bool ascends = (c == 0 || moved[c - 1] < moved[c]) &&
+                             (c + 1 == moved.size() || moved[c] < moved[c + 1]);
+        if (!ascends || !try_cuts(moved)) continue;
+        cuts = std::move(moved);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// Whether they are better than all before.
+  bool try_cuts(const Cuts& cuts) {
+    const Cuts& required = problem_.options.cuts;
+    if (!std::ranges::includes(cuts, required) || num_tries_ == 0) return false;
+    --num_tries_;
+    const Candidate lean =
+        forecast_of(problem_, setting_.planned, this->lean(plan_of(problem_, setting_, cuts)));
+    layout::Plan other = lean.plan;
+    if (problem_.options.recompute == Recompute::kAuto) {
+      for (int s = 0; s < problem_.num_stages; ++s) {
+        // What it runs again may be more than what it would keep.
+        if (excess_bytes(problem_, lean, s) > 0) other.stages[s].recompute = false;
+      }
+    }
+    const bool is_better = take(lean);
+    return (other != lean.plan && take_plan(std::move(other))) || is_better;
+  }
+
+  bool take_plan(layout::Plan plan) {
+    return take(forecast_of(problem_, setting_.planned, std::move(plan)));
+  }
+
+  bool take(Candidate other) {
+    const std::pair left{total_excess(problem_, other), other.forecast.simulation.step_us};
+    if (left >= left_) return false;
+    left_ = left;
+    best_ = std::move(other);
+    return true;
+  }
+
+  /// A stage with one microbatch under way keeps no less by recomputing.
+  layout::Plan lean(layout::Plan plan) const {
+    const PartitionOptions& options = problem_.options;
+    const std::vector<int> in_flight = schedule::most_in_flight(schedule::schedule_of(plan));
+    for (int s = 0; s < problem_.num_stages; ++s) {
+      layout::Stage& stage = plan.stages[s];
+      stage.recompute = options.recompute != Recompute::kNone &&
+                        (options.recompute == Recompute::kAll || in_flight[s] > 1) &&
+                        layout::why_not_recomputed(setting_.planned, plan, s).empty();
+      stage.offload = options.offload == Offload::kAll ||
+                      (options.offload == Offload::kAuto && !stage.recompute);
+    }
+    return plan;
+  }
+
+  /// What the options leave open is given up again where it fits without, and is faster.
+  void keep_more() {
+    for (int s = 0; s < problem_.num_stages; ++s) {
+      layout::Plan plan = best_.plan;
+      if (problem_.options.recompute == Recompute::kAuto) plan.stages[s].recompute = false;
+      if (problem_.options.offload == Offload::kAuto) plan.stages[s].offload = false;
+      if (plan != best_.plan) take_plan(std::move(plan));
+    }
+  }
+
+  const Problem& problem_;
+  Setting setting_;
+  Candidate best_;
+  std::pair<std::int64_t, double> left_;  ///< Of the best: excess, step.
+  Cuts places_;
+  std::int64_t num_tries_ = 0;
+};
+
 }  // namespace
 
 Candidate with_less_memory(const Problem& problem, Candidate candidate) {
@@ -85,7 +234,8 @@ Candidate with_less_memory(const Problem& problem, Candidate candidate) {
     if (!other) break;
     candidate = *std::move(other);
   }
-  return candidate;
+  if (total_excess(problem, candidate) == 0 || problem.num_stages == 1) return candidate;
+  return LeanCuts(problem, planned, candidate).find();
 }
 
 }  // namespace trireme::partition

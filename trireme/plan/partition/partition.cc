@@ -196,11 +196,14 @@ double limit_ms(const PartitionOptions& options) {
   return options.fastest_us * options.max_slowdown / 1000 * (1 + 1e-9);
 }
 
-bool is_better(const layout::Plan& plan, const layout::Plan& than, Objective objective) {
-  if (objective == Objective::kMemory && peak_bytes(plan) != peak_bytes(than)) {
-    return peak_bytes(plan) < peak_bytes(than);
-  }
-  return plan.prediction->step_ms < than.prediction->step_ms;
+bool is_better_plan(const layout::Plan& plan, const layout::Plan& than, Objective objective) {
+  const auto score_of = [objective](const layout::Plan& one) {
+    Score score{.primary = one.prediction->step_ms,
+                .secondary = static_cast<double>(peak_bytes(one))};
+    if (objective == Objective::kMemory) std::swap(score.primary, score.secondary);
+    return score;
+  };
+  return is_better(score_of(plan), score_of(than));
 }
 
 /// Why no number of replicas is a candidate: only where the number of stages is given.
@@ -234,7 +237,7 @@ Tried try_replicas(const graph::Graph& recorded, const profile::Profile& profile
     try {
       layout::Plan plan = partition(recorded, profile, topology, options);
       if (plan.prediction->step_ms > max_step_ms) continue;
-      if (!tried.best || is_better(plan, *tried.best, options.objective)) {
+      if (!tried.best || is_better_plan(plan, *tried.best, options.objective)) {
         tried.best = std::move(plan);
       }
     } catch (const Error& error) {

@@ -117,7 +117,7 @@ void Planner::try_setting(int num_stages, std::size_t setting, const Goal& goal)
     if (is_same_graph) starts.push_back(best_->found.cuts);
   }
   std::optional<Search::Found> found = search->find(goal, starts, incumbent);
-  if (!found || (best_ && found->score >= best_->found.score)) return;
+  if (!found || (best_ && !is_better(found->score, best_->found.score))) return;
   best_ = Best{num_stages, setting, *std::move(found)};
 }
 

@@ -1,0 +1,79 @@
+"""Samples that lie in files as records of one size, as of logs of clicks.
+
+clicks = trireme.open_fixed_records(
+    ["day_0.bin", "day_1.bin"],
+    [("label", torch.int32, []), ("dense", torch.float32, [13]), ("words", torch.int32, [26])],
+)
+trireme.Session(model, loss, clicks, batch_size=2048, microbatch_size=256)
+"""
+
+import operator
+import os
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import torch
+
+from trireme import _core
+
+Path: TypeAlias = str | os.PathLike[str]
+
+
+class FixedRecords(Sequence[dict[str, torch.Tensor]]):
+    """What `open_fixed_records` opens: as a Session's data it is read by C++, ahead of the steps, without Python.
+
+    Elsewhere a sequence of samples, and so a map-style data set. Safe to use from several threads.
+    """
+
+    def __init__(self, source: _core.Source) -> None:
+        self.source = source
+
+    def __len__(self) -> int:
+        return self.source.num_samples
+
+    def __getitem__(self, index: int) -> dict[str, torch.Tensor]:  # type: ignore[override]
+        place = operator.index(index)
+        return dict(_core.sample_of(self.source, place + len(self) if place < 0 else place))
+
+    def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def reading(self) -> str:
+        """How they are read here, and why: past the system's cache or through it."""
+        return self.source.reading
+
+
+def open_fixed_records(
+    paths: Path | Sequence[Path],
+    fields: Sequence[tuple[str, torch.dtype, Sequence[int]]],
+    *,
+    header_bytes: int = 0,
+    access: str = "by_size",
+    num_in_flight: int = 64,
+    ahead_bytes: int = 64 << 20,
+) -> FixedRecords:
+    """Samples of the first file, then of the next one (docs/guides/bring_your_own_data.md).
+
+    paths           files here, or elsewhere as `open_records` has it; not compressed.
+    fields          name, dtype and shape of what a record holds, as it lies there: little-endian, without gaps. Those
+                    without a name are passed over.
+    header_bytes    in front of the records of each file.
+    access          "direct": past the system's cache, many requests at a time, for files larger than memory;
+                    "buffered": through it; "by_size": direct for files larger than half of the memory. Speed only.
+    num_in_flight, ahead_bytes    of "direct": the disk's queue, and what is read ahead, of each process.
+
+    Raises Error of kind `invalid argument` for fields that do not fit, `corrupt data`, naming the file, where it holds
+    no whole number of records, `input/output`.
+    """
+    many = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    return FixedRecords(
+        _core.open_fixed_records(
+            [os.fspath(path) for path in many],
+            [(name, dtype, list(shape)) for name, dtype, shape in fields],
+            header_bytes,
+            access,
+            num_in_flight,
+            ahead_bytes,
+        )
+    )

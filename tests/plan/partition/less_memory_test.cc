@@ -1,0 +1,96 @@
+#include "trireme/plan/partition/less_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "tests/plan/partition/search_cases.h"
+#include "trireme/error.h"
+#include "trireme/plan/layout/plan_check.h"
+
+namespace trireme::partition {
+namespace {
+
+/// The least that the fullest rank can have, over all cuts and all choices of stages that recompute.
+std::int64_t least_peak(const Problem& problem, const Setting& setting) {
+  const std::vector<bool> allowed = graph::allowed_cuts(problem.recorded);
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  std::vector<int> cuts;
+  const auto try_flags = [&] {
+    for (unsigned flags = 0; flags < 1U << problem.num_stages; ++flags) {
+      layout::Plan plan = plan_of(problem, setting, cuts);
+      for (int s = 0; s < problem.num_stages; ++s) {
+        plan.stages[s].recompute =
+            (flags >> s & 1U) != 0 && layout::why_not_recomputed(setting.planned, plan, s).empty();
+      }
+      least = std::min(
+          least, forecast_of(problem, setting.planned, std::move(plan)).forecast.peak_bytes());
+    }
+  };
+  const auto visit = [&](const auto& self, int place) -> void {
+    if (static_cast<int>(cuts.size()) + 1 == problem.num_stages) return try_flags();
+    for (; place + 1 < static_cast<int>(allowed.size()); ++place) {
+      if (!allowed[place]) continue;
+      cuts.push_back(place);
+      self(self, place + 1);
+      cuts.pop_back();
+    }
+  };
+  visit(visit, 1);
+  return least;
+}
+
+/// A memory that some plan just fits: then one is found, though cuts for stages that keep all do not fit.
+TEST(LessMemory, FindsAPlanWhereOneFits) {
+  std::mt19937 random(7);
+  int num_cases = 0, num_other_cuts = 0;
+  while (num_cases < 60) {
+    testing::SearchCase one = testing::random_search_case(random, 9);
+    one.num_stages = std::min(one.num_stages, 3);
+    one.options.stages = one.num_stages;
+    one.options.replicas = 1;
+    one.options.schedule = "interleaved";
+    one.options.copied_nodes.emplace();
+    one.options.recompute = Recompute::kAuto;
+    one.topology.ranks.resize(one.num_stages);
+    if (!testing::has_plans(one)) continue;
+    ++num_cases;
+    SCOPED_TRACE(num_cases);
+    const Setting setting{"interleaved", {}, one.model.graph};
+    one.options.device_memory_bytes = least_peak(one.problem(), setting);
+    const layout::Plan plan =
+        partition(one.model.graph, one.model.profile, one.topology, one.options);
+    EXPECT_LE(layout::largest_peak_bytes(plan.prediction->peak_bytes),
+              one.options.device_memory_bytes);
+
+    PartitionOptions keeps = one.options;
+    keeps.device_memory_bytes = std::numeric_limits<std::int64_t>::max();
+    keeps.recompute = Recompute::kNone;
+    const layout::Plan wide = partition(one.model.graph, one.model.profile, one.topology, keeps);
+    const auto begin = [](const layout::Stage& stage) { return stage.begin; };
+    num_other_cuts += !std::ranges::equal(plan.stages, wide.stages, {}, begin, begin);
+
+    one.options.device_memory_bytes -= 1;
+    EXPECT_THROW(partition(one.model.graph, one.model.profile, one.topology, one.options), Error);
+  }
+  EXPECT_GT(num_other_cuts, 10);
+}
+
+TEST(LessMemory, PrimariesThatAreTheSameButForRoundingLeaveItToTheSecondary) {
+  const Score fast{.primary = 404.435520826786, .secondary = 121},
+      small{.primary = 404.4355208267861, .secondary = 65};
+  EXPECT_TRUE(is_better(small, fast));
+  EXPECT_FALSE(is_better(fast, small));
+  const Score slower{.primary = 404.5, .secondary = 1};
+  EXPECT_FALSE(is_better(slower, fast));
+  EXPECT_TRUE(is_better(fast, slower));
+  EXPECT_TRUE(is_better(slower, {.excess_bytes = 1}));
+  EXPECT_FALSE(is_better(fast, fast));
+}
+
+}  // namespace
+}  // namespace trireme::partition
