@@ -120,9 +120,10 @@ struct SessionOptions {
   RunOptions run;
   std::string metrics_file;  ///< A JSON line per step; else in the run's folder, if there is one.
   BatchSizes batch_sizes = BatchSizes::kAnyElseExact;
-  /// Ranks, the last ones of the world, that hold no part of the model: they read the samples that the others ask for, ahead
-  /// of their steps, each for all of them by `TrainingOptions::reader_threads` threads. For data that are dear to decode, and
-  /// code that has one processor for each process. Changes no bits. Such a rank calls `run` or `follow` (Session::is_reader).
+  /// Ranks, the last ones of the world, that hold no part of the model: they read the samples of the workload that the others
+  /// ask for, ahead of their steps, with `TrainingOptions::reader_threads` threads for each rank that asks. For data that are
+  /// dear to decode, and code that has one processor for each process. Changes no bits. Such a rank calls `run` or `follow`
+  /// (Session::is_reader).
   int reader_ranks = 0;
   /// Parameters take no memory until a rank fills those of its stages, with the values that they would have had: for a
   /// model that is larger than a rank's memory. The first step is not compared then. Tensors that are made by other means
@@ -165,8 +166,8 @@ struct SessionEnd {
 ///     });
 ///
 /// Every rank makes one and calls the same methods in the same order, but for those that are const and
-/// the requests, and for ranks that read samples for the others (SessionOptions::reader_ranks). What fails on one rank ends the world: all get the same Error, in this call or their
-/// next. Misuse, the same on all ranks, ends nothing: a step after the end, a checkpoint without a
+/// the requests, and for ranks that read samples for the others (SessionOptions::reader_ranks). What fails on
+/// one rank ends the world: all get the same Error, in this call or their next. Misuse, the same on all ranks, ends nothing: a step after the end, a checkpoint without a
 /// folder. Messages name an option as the command line does: `--clip-norm` is the field `clip_norm`,
 /// `--steps` is `num_steps`, `--run` is `run.folder`.
 ///

@@ -25,7 +25,8 @@ class Numbers(torch.utils.data.Dataset):
     def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
         (FOLDER / f"read-by-{trireme.rank()}").touch()
         x = torch.randn(8, generator=torch.Generator().manual_seed(index))
-        return {"x": x, "y": x.sum().sign()}
+        noise = torch.randn(100_000, generator=torch.Generator().manual_seed(index))
+        return {"x": x + noise.sum() / 1000, "y": x.sum().sign()}  # a sum that threads share
 
 
 def loss(model: torch.nn.Module, batch: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -45,6 +46,8 @@ def main() -> None:
         path.unlink(missing_ok=True)
     trireme.init().barrier()
     losses = [report.loss for report in session]
+    end = session.finish()
+    trireme.init().barrier()  # readers come here, too
     if session.is_reader:
         assert losses == []
         try:
@@ -55,7 +58,6 @@ def main() -> None:
             raise AssertionError("a reader has done a step")
         return
     assert not READERS or trireme.rank() < 2
-    end = session.finish()
     weights = session.weights()
     if trireme.rank() == 0:
         print(

@@ -19,7 +19,7 @@ bool reads_for_others(const SessionOptions& options, const collectives::World& w
 /// A session's part on a rank that reads: the workload's data, given to the ranks that train.
 class ReaderRank {
  public:
-  /// Serves from here on. Errors of `make`; kInvalidArgument where other ranks have other data.
+  /// Serves from here on. Errors of `make`, and of the sources' identities.
   ReaderRank(const collectives::World& all, const MakeWorkload& make,
              const SessionOptions& options);
 
@@ -27,11 +27,12 @@ class ReaderRank {
   void wait() { server_->wait(); }
 
  private:
-  std::optional<SignalRequests> signals_;  ///< They ask those that train, which then end this.
+  /// Nothing here to stop: whoever sends a signal to those that train too ends this by it.
+  std::optional<SignalRequests> signals_;
   std::optional<readers::SampleServer> server_;
 };
 
-/// A session's ranks that train, on one of them, and their readers, if there are any.
+/// A session's ranks that train, on one of them, and their readers, if there are any. Outlives what it makes.
 class TrainingRanks {
  public:
   TrainingRanks(const collectives::World& all, int num_readers);
@@ -41,14 +42,15 @@ class TrainingRanks {
 
   const collectives::World& world() const { return world_; }
 
-  /// Workloads whose samples the readers read. `make` itself where there are none.
+  /// Workloads whose samples the readers read, until `end`. `make` itself where there are no readers.
   MakeWorkload with_readers(const MakeWorkload& make) const;
 
-  /// Every rank that trains calls it. kInvalidArgument where readers have other data.
-  void require_same_data(const Workload& workload) const;
+  /// No sample is wanted any more: readers return.
+  void end() {
+    if (link_) link_->end();
+  }
 
  private:
-  collectives::World all_;
   std::unique_ptr<transport::FirstRanks> first_;  ///< Null without readers.
   collectives::World world_;
   std::shared_ptr<readers::ReaderLink> link_;  // of all sources; null without readers

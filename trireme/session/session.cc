@@ -26,11 +26,13 @@ class Session::Reader {
 };
 
 Session::Session(World& world, const MakeWorkload& make, SessionOptions options) {
+  std::shared_ptr<session::TrainingRanks> ranks;  // Outlives what is told of a failure.
   on_all_ranks(world.value(), [&] {
     if (session::reads_for_others(options, world.value())) {
       reader_ = std::make_unique<Reader>(world, make, options);
     } else {
-      state_ = std::make_unique<Implementation>(world, make, std::move(options));
+      ranks = std::make_shared<session::TrainingRanks>(world.value(), options.reader_ranks);
+      state_ = std::make_unique<Implementation>(ranks, make, std::move(options));
     }
   });
 }

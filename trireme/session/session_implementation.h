@@ -36,11 +36,12 @@ namespace trireme {
 /// is kept of them.
 class Session::Implementation {
  public:
-  Implementation(World& world, const MakeWorkload& make, SessionOptions options)
+  Implementation(std::shared_ptr<session::TrainingRanks> ranks_that_train, const MakeWorkload& make,
+                 SessionOptions options)
       : options_(std::move(options)),
-        ranks_that_train_(world.value(), options_.reader_ranks),
-        make_(ranks_that_train_.with_readers(make)),
-        world_(ranks_that_train_.world()),
+        ranks_that_train_(std::move(ranks_that_train)),
+        make_(ranks_that_train_->with_readers(make)),
+        world_(ranks_that_train_->world()),
         is_first_(world_.rank() == 0) {
     memory::apply_torch_settings();
     session::check_options(options_, world_);
@@ -50,7 +51,6 @@ class Session::Implementation {
       make_ = session::with_weights(make_, options_.initial, say);
     }
     prepared_.emplace(options_, make_, world_, run_ ? &*run_ : nullptr);
-    ranks_that_train_.require_same_data(training().workload);
     trainer_ = options_.serial
                    ? session::make_serial_trainer(training(), plan(), options_.training)
                    : session::make_rank_trainer(world_, training(), plan(), options_.training);
@@ -170,6 +170,7 @@ class Session::Implementation {
       end.best_checkpoint = run_->best_checkpoint();
     }
     has_ended_ = true;
+    ranks_that_train_->end();
     return end;
   }
 
@@ -368,7 +369,7 @@ class Session::Implementation {
   }
 
   const SessionOptions options_;
-  const session::TrainingRanks ranks_that_train_;
+  std::shared_ptr<session::TrainingRanks> ranks_that_train_;  // of whoever makes this, too
   MakeWorkload make_;
   const collectives::World& world_;
   const bool is_first_;

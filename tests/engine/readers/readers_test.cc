@@ -35,13 +35,17 @@ class Words : public data::Source {
 
   void read(Sample sample, std::span<const std::span<std::byte>> destinations) const override {
     ++num_read;
-    if (sample.index == damaged) throw Error(ErrorKind::kCorruptData, "sample 17 is damaged");
+    if (sample.index == damaged)
+      throw Error(ErrorKind::kCorruptData, "sample 17 is damaged", std::runtime_error("a cause"));
     if (sample.index == broken) throw std::runtime_error("not of ours");
     const std::int64_t number = sample.index + 1000 * sample.visit;
     std::memcpy(destinations[0].data(), &number, sizeof number);
     for (std::byte& word : destinations[1]) word = static_cast<std::byte>(sample.index);
   }
 
+  std::string identity() const override { return name; }
+
+  std::string name = "today's";
   std::int64_t damaged = -1, broken = -1;
   mutable std::atomic<int> num_read = 0;
 
@@ -64,6 +68,11 @@ std::vector<std::byte> bytes_of(const data::Source& source, Sample sample) {
   return all;
 }
 
+Error error_of(const std::exception& failure) {
+  const auto* error = dynamic_cast<const Error*>(&failure);
+  return error != nullptr ? *error : Error(ErrorKind::kModelFailure, failure.what());
+}
+
 std::vector<Sample> samples(std::int64_t begin, std::int64_t end, std::int64_t visit = 0) {
   std::vector<Sample> result;
   for (std::int64_t i = begin; i < end; ++i) result.push_back({i, visit});
@@ -81,7 +90,8 @@ class Readers : public testing::Test {
     for (int rank = 0; rank < num_ranks; ++rank) {
       threads.emplace_back([&, rank] {
         if (rank >= num_training) {
-          SampleServer server({there, nullptr}, *endpoints[rank], num_readers, num_threads);
+          SampleServer server({there, nullptr}, *endpoints[rank], num_readers, num_threads,
+                              error_of);
           EXPECT_NO_THROW(server.wait());
           return;
         }
@@ -168,27 +178,48 @@ TEST_F(Readers, ForgetWhatIsToldAndNeverRead) {
   });
 }
 
+TEST_F(Readers, ReadOnceEachTimeThatTheSameAreTold) {
+  run(1, 2, [&](const RemoteSource& source, int) {
+    for (int time = 0; time < 6; ++time) {
+      source.will_read(samples(0, 10));
+      for (const Sample sample : samples(0, 10)) bytes_of(source, sample);
+    }
+  });
+  EXPECT_EQ(there->num_read, 60);
+}
+
 TEST_F(Readers, AnErrorComesToWhoNeedsTheSample) {
   there->damaged = 17;
   there->broken = 18;
   run(2, 1, [&](const RemoteSource& source, int) {
     source.will_read(samples(10, 30));
     EXPECT_EQ(bytes_of(source, {16, 0}), bytes_of(plain, {16, 0}));
-    EXPECT_THAT(message_of(source, {17, 0}, ErrorKind::kCorruptData),
-                AllOf(HasSubstr("sample 17 is damaged"), HasSubstr("rank 2")));
+    EXPECT_THAT(
+        message_of(source, {17, 0}, ErrorKind::kCorruptData),
+        AllOf(HasSubstr("sample 17 is damaged"), HasSubstr("rank 2"), HasSubstr("a cause")));
     EXPECT_THAT(message_of(source, {18, 0}, ErrorKind::kModelFailure), HasSubstr("not of ours"));
     EXPECT_EQ(bytes_of(source, {19, 0}), bytes_of(plain, {19, 0}));
   });
 }
 
+/// Two samples have changed places: as many bytes in all.
 TEST_F(Readers, OtherDataAreFound) {
-  class Longer : public Words {
-    data::Lengths lengths_of(Sample) const override { return {{"words", 3}}; }
+  class Turned : public Words {
+    data::Lengths lengths_of(Sample sample) const override {
+      return Words::lengths_of({sample.index ^ 1, sample.visit});
+    }
   };
-  there = std::make_shared<Longer>();
+  there = std::make_shared<Turned>();
   run(1, 1, [&](const RemoteSource& source, int) {
+    source.will_read(samples(0, 2));
     EXPECT_THAT(message_of(source, {0, 0}, ErrorKind::kInvalidArgument),
-                HasSubstr("has other data"));
+                HasSubstr("has other data: sample 0 of 9 bytes, which here has 8"));
+  });
+  there = std::make_shared<Words>();
+  there->name = "yesterday's";
+  run(2, 2, [&](const RemoteSource& source, int) {
+    EXPECT_THAT(message_of(source, {0, 0}, ErrorKind::kInvalidArgument),
+                AllOf(HasSubstr("a reader has other data"), HasSubstr("words=3 yesterday's'")));
   });
 }
 
@@ -200,7 +231,7 @@ TEST_F(Readers, IndicesAndSourcesAreChecked) {
                 HasSubstr("there is no sample 100; there are 100"));
   });
   auto endpoints = transport::make_sim_world(2, {.seed = 1});
-  SampleServer server({there, nullptr}, *endpoints[1], 1, 1);
+  SampleServer server({there, nullptr}, *endpoints[1], 1, 1, error_of);
   const auto link = std::make_shared<ReaderLink>(*endpoints[0], 1, transport::WatchOptions{});
   for (const std::int64_t number : {1, 2}) {
     const RemoteSource source(here, number, link);
@@ -214,7 +245,7 @@ TEST_F(Readers, IndicesAndSourcesAreChecked) {
 
 TEST_F(Readers, AWorldThatFailsEndsBothSides) {
   auto endpoints = transport::make_sim_world(2, {.seed = 1});
-  SampleServer server({there}, *endpoints[1], 1, 1);
+  SampleServer server({there}, *endpoints[1], 1, 1, error_of);
   const auto link = std::make_shared<ReaderLink>(
       *endpoints[0], 1, transport::WatchOptions{.logger = Logger(LogLevel::kOff)});
   const RemoteSource source(here, 0, link);

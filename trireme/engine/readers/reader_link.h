@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "trireme/data.h"
@@ -23,6 +24,7 @@ struct SampleAnswer {
   transport::WorkPtr sent, came;
 
   std::span<const std::byte> bytes() const { return {memory.get(), num_bytes}; }
+  std::size_t num_samples() const { return words.size() / 2; }
 };
 
 /// From a rank that trains to those that read for it, the last ones of the world.
@@ -43,7 +45,10 @@ class ReaderLink {
   std::shared_ptr<const SampleAnswer> ask(int reader, std::int64_t source,
                                           std::span<const data::Sample> samples);
 
-  /// Waits until it is there: the samples' bytes, as long as `answer` lives.
+  /// Compares what `text_of` says of a source here and at all readers. kInvalidArgument where they differ; errors of `await`.
+  void compare(std::int64_t source, const std::string& text);
+
+  /// Waits until it is there: what follows kWhole, as long as `answer` lives.
   ///
   /// Errors   the reader's, which names it; those of a world that fails; kTimeout.
   std::span<const std::byte> await(const SampleAnswer& answer) const;
@@ -53,8 +58,14 @@ class ReaderLink {
   void end() noexcept;
 
   int num_readers() const { return num_readers_; }
+  int first_reader() const { return endpoint_.world_size() - num_readers_; }
+  bool has_failed() const { return endpoint_.failure().has_value(); }
 
  private:
+  std::shared_ptr<const SampleAnswer> begin(int reader, std::vector<std::int64_t> words);
+  void require_live() const;
+  void wait(const SampleAnswer& answer) const;
+
   transport::Endpoint& endpoint_;
   int num_readers_;
   transport::WatchOptions watch_;

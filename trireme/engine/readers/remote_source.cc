@@ -1,6 +1,7 @@
 #include "trireme/engine/readers/remote_source.h"
 
 #include <cstring>
+#include <numeric>
 
 #include "trireme/error.h"
 
@@ -24,18 +25,28 @@ std::string RemoteSource::reading() const {
 
 void RemoteSource::will_read(std::span<const data::Sample> samples) const {
   for (const data::Sample& sample : samples) require_index(sample);
+  compare_once();
   const std::scoped_lock lock(mutex_);
+  const std::int64_t call = num_calls_++;
   std::map<int, std::vector<data::Sample>> by_reader;
   std::vector<Key> keys;
   for (const data::Sample& sample : samples) {
-    // The place is kept before it is known where the answer is, so that a sample that is named twice is asked for once.
-    if (!asked_.try_emplace({sample.index, sample.visit}).second) continue;
+    const Key key{sample.index, sample.visit};
+    if (!asked_.try_emplace(key, Asked{.call = call}).second) continue;
     by_reader[link_->reader_of(sample.index)].push_back(sample);
-    keys.emplace_back(sample.index, sample.visit);
+    keys.push_back(key);
   }
   calls_.push_back(std::move(keys));
-  for (const auto& [reader, of_it] : by_reader) ask(reader, of_it);
+  for (const auto& [reader, of_it] : by_reader) {
+    const Answer answer = link_->ask(reader, index_, of_it);
+    for (std::size_t i = 0; i < of_it.size(); ++i)
+      asked_[{of_it[i].index, of_it[i].visit}] = {answer, i, call};
+  }
   forget_old();
+}
+
+void RemoteSource::compare_once() const {
+  std::call_once(compared_, [this] { link_->compare(index_, text_of(*source_)); });
 }
 
 void RemoteSource::require_index(data::Sample sample) const {
@@ -44,22 +55,14 @@ void RemoteSource::require_index(data::Sample sample) const {
                                                "; there are " + std::to_string(num_samples()));
 }
 
-void RemoteSource::ask(int reader, const std::vector<data::Sample>& samples) const {
-  Asked asked{.answer = link_->ask(reader, index_, samples)};
-  std::vector<std::int64_t> begins;
-  for (const data::Sample& sample : samples) {
-    begins.push_back(asked.answer_bytes);
-    asked.answer_bytes += num_bytes(*source_, sample);
-  }
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    asked.begin_bytes = begins[i];
-    asked_[{samples[i].index, samples[i].visit}] = asked;
-  }
-}
-
+/// A sample may have been asked for anew since.
 void RemoteSource::forget_old() const {
   for (; calls_.size() > kKeptCalls; calls_.pop_front()) {
-    for (const Key& key : calls_.front()) asked_.erase(key);
+    const std::int64_t call = num_calls_ - std::ssize(calls_);
+    for (const Key& key : calls_.front()) {
+      const auto found = asked_.find(key);
+      if (found != asked_.end() && found->second.call == call) asked_.erase(found);
+    }
   }
 }
 
@@ -73,40 +76,46 @@ RemoteSource::Asked RemoteSource::take(data::Sample sample) const {
 }
 
 RemoteSource::Asked RemoteSource::ask_for(data::Sample sample) const {
-  return {.answer = link_->ask(link_->reader_of(sample.index), index_, {&sample, 1}),
-          .answer_bytes = num_bytes(*source_, sample)};
+  return {.answer = link_->ask(link_->reader_of(sample.index), index_, {&sample, 1})};
 }
 
-/// From the sample's first byte on.
-std::span<const std::byte> RemoteSource::bytes_of(const Asked& asked) const {
+std::span<const std::byte> RemoteSource::bytes_of(const Asked& asked, data::Sample sample) const {
   const std::span<const std::byte> bytes = link_->await(*asked.answer);
-  if (std::cmp_not_equal(bytes.size(), asked.answer_bytes)) {
+  const std::size_t num_samples = asked.answer->num_samples();
+  std::vector<std::int64_t> sizes(num_samples);
+  const std::size_t head = num_samples * sizeof(std::int64_t);
+  if (bytes.size() >= head) std::memcpy(sizes.data(), bytes.data(), head);
+  const std::int64_t own = sizes[asked.place], expected = num_bytes(*source_, sample);
+  if (own != expected) {
     throw Error(ErrorKind::kInvalidArgument,
-                "reader rank " + std::to_string(asked.answer->reader) +
-                    " has other data: samples of " + std::to_string(bytes.size()) +
-                    " bytes, which here have " + std::to_string(asked.answer_bytes) +
-                    "; give all ranks the same files");
+                "reader rank " + std::to_string(asked.answer->reader) + " has other data: sample " +
+                    std::to_string(sample.index) + " of " + std::to_string(own) +
+                    " bytes, which here has " + std::to_string(expected) +
+                    "; give all ranks the same files, in the same order");
   }
-  return bytes.subspan(asked.begin_bytes);
+  const auto before = std::accumulate(sizes.begin(), sizes.begin() + asked.place, std::int64_t{0});
+  return bytes.subspan(head + before, own);
 }
 
 void RemoteSource::read(data::Sample sample,
                         std::span<const std::span<std::byte>> destinations) const {
   require_index(sample);
+  compare_once();
   Asked asked = take(sample);
   std::span<const std::byte> bytes;
   try {
-    if (asked.answer) bytes = bytes_of(asked);
+    if (asked.answer) bytes = bytes_of(asked, sample);
   } catch (const Error&) {
+    if (link_->has_failed()) throw;
     asked.answer = nullptr;  // Another sample's error, as like as not.
   }
   if (!asked.answer) {
     asked = ask_for(sample);
-    bytes = bytes_of(asked);
+    bytes = bytes_of(asked, sample);
   }
   std::int64_t num_wanted = 0;
   for (const std::span<std::byte> destination : destinations) num_wanted += std::ssize(destination);
-  if (num_wanted > std::ssize(bytes) || destinations.size() != fields().size()) {
+  if (num_wanted != std::ssize(bytes) || destinations.size() != fields().size()) {
     throw Error(ErrorKind::kInvalidArgument, "destinations are not those of a sample's fields");
   }
   for (const std::span<std::byte> destination : destinations) {

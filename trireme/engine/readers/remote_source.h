@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -16,7 +17,7 @@
 namespace trireme::readers {
 
 /// A source whose samples other ranks read (`SampleServer`). This rank has the same source, and asks it for all but samples:
-/// their number, fields, lengths, identity.
+/// their number, fields, lengths, identity, which are compared before the first sample.
 ///
 /// What `will_read` names is asked for at once, so that readers work while this rank trains. An answer that says no to one
 /// sample is forgotten: who needs a sample asks for it alone, and gets its error.
@@ -44,28 +45,29 @@ class RemoteSource final : public data::Source {
   using Key = std::pair<std::int64_t, std::int64_t>;  ///< Index, visit.
   using Answer = std::shared_ptr<const SampleAnswer>;
 
-  /// Where a sample lies in an answer.
+  /// Which of an answer's samples.
   struct Asked {
-    Answer answer;
-    std::int64_t begin_bytes = 0;
-    std::int64_t answer_bytes = 0;  ///< Of all its samples.
+    Answer answer;  ///< Null: it could not be asked for.
+    std::size_t place = 0;
+    std::int64_t call = -1;  ///< Of `will_read`.
   };
 
   void require_index(data::Sample sample) const;
-  void ask(int reader, const std::vector<data::Sample>& samples) const;
+  void compare_once() const;
   void forget_old() const;
   Asked take(data::Sample sample) const;
   Asked ask_for(data::Sample sample) const;
-  std::span<const std::byte> bytes_of(const Asked& asked) const;
+  std::span<const std::byte> bytes_of(const Asked& asked, data::Sample sample) const;
 
   std::shared_ptr<const data::Source> source_;
   std::int64_t index_;
   std::shared_ptr<ReaderLink> link_;  // of all sources of a session
 
+  mutable std::once_flag compared_;
   mutable std::mutex mutex_;  ///< Of all below.
   mutable std::map<Key, Asked> asked_;
-  mutable std::deque<std::vector<Key>>
-      calls_;  ///< Of `will_read`, the last few: what they asked for.
+  mutable std::deque<std::vector<Key>> calls_;  ///< Of `will_read`, the last few.
+  mutable std::int64_t num_calls_ = 0;
 };
 
 }  // namespace trireme::readers

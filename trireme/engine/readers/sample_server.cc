@@ -5,11 +5,10 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "trireme/data/parallel_read.h"
-#include "trireme/error.h"
+#include "trireme/wire/system/byte_form.h"
 
 namespace trireme::readers {
 namespace {
@@ -22,9 +21,10 @@ void put_word(std::vector<std::byte>& answer, std::int64_t word) {
   std::memcpy(answer.data(), &word, sizeof word);
 }
 
-std::vector<std::byte> error_answer(ErrorKind kind, std::string_view text) {
+std::vector<std::byte> error_answer(const Error& error) {
+  const std::vector<std::byte> text = transport::error_to_bytes(transport::flattened(error));
   std::vector<std::byte> answer(sizeof(std::int64_t) + text.size());
-  put_word(answer, static_cast<std::int64_t>(kind));
+  put_word(answer, kError);
   std::memcpy(answer.data() + sizeof(std::int64_t), text.data(), text.size());
   return answer;
 }
@@ -74,11 +74,14 @@ class SampleServer::Client {
 };
 
 SampleServer::SampleServer(std::vector<std::shared_ptr<const data::Source>> sources,
-                           transport::Endpoint& endpoint, int num_readers, int num_threads)
+                           transport::Endpoint& endpoint, int num_readers, int num_threads,
+                           ErrorOf error_of)
     : sources_(std::move(sources)),
       endpoint_(endpoint),
       tags_(next_tags(endpoint)),
-      spread_(kernels::on_threads(num_threads)) {
+      spread_(kernels::on_threads(num_threads)),
+      error_of_(std::move(error_of)) {
+  for (const auto& source : sources_) texts_.push_back(source ? text_of(*source) : "");
   for (int rank = 0; rank < endpoint.world_size() - num_readers; ++rank) {
     threads_.push_back(std::make_unique<transport::LibraryThread>("samples " + std::to_string(rank),
                                                                   [this, rank] { serve(rank); }));
@@ -93,8 +96,8 @@ void SampleServer::wait() {
 }
 
 void SampleServer::serve(int rank) noexcept {
+  Client client(endpoint_, rank, tags_);  // Outlives its works, which a failure ends.
   try {
-    Client client(endpoint_, rank, tags_);
     while (true) {
       const std::vector<std::int64_t> request = client.next_request();
       const bool is_end = !request.empty() && request[0] == kEnd;
@@ -103,7 +106,8 @@ void SampleServer::serve(int rank) noexcept {
       client.finish();
       return;
     }
-  } catch (...) {
+  } catch (const std::exception& failure) {
+    endpoint_.poison(error_of_(failure).add({.rank = endpoint_.rank()}));
     const std::scoped_lock lock(mutex_);
     if (!failure_) failure_ = std::current_exception();
   }
@@ -112,31 +116,44 @@ void SampleServer::serve(int rank) noexcept {
 std::vector<std::byte> SampleServer::answer(const std::vector<std::int64_t>& request) const {
   try {
     return read(request);
-  } catch (const Error& error) {
-    return error_answer(error.kind(), error.message());
-  } catch (const std::exception& error) {
-    return error_answer(ErrorKind::kModelFailure, error.what());
+  } catch (const std::exception& failure) {
+    return error_answer(error_of_(failure));
   }
 }
 
+const data::Source& SampleServer::source(std::int64_t number) const {
+  if (number >= 0 && std::cmp_less(number, sources_.size()) && sources_[number])
+    return *sources_[number];
+  throw Error(ErrorKind::kInvalidArgument,
+              "there is no source " + std::to_string(number) + "; give all ranks the same data");
+}
+
+void SampleServer::compare(const std::vector<std::int64_t>& request) const {
+  static_cast<void>(source(request.at(1)));
+  const std::string asked = compared_text(request), &mine = texts_[request[1]];
+  if (asked == mine) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              "a reader has other data than a rank that trains: '" + mine + "' and not '" + asked +
+                  "'; start all ranks with the same command line and files");
+}
+
 std::vector<std::byte> SampleServer::read(const std::vector<std::int64_t>& request) const {
-  const std::vector<data::Sample> samples = samples_of(request);
   std::vector<std::byte> result(sizeof(std::int64_t));
   put_word(result, kWhole);
-  if (samples.empty()) return result;
-  if (request[0] < 0 || std::cmp_greater_equal(request[0], sources_.size()) ||
-      !sources_[request[0]]) {
-    throw Error(ErrorKind::kInvalidArgument, "there is no source " + std::to_string(request[0]) +
-                                                 "; give all ranks the same data");
+  if (request.at(0) == kEnd) return result;
+  if (request[0] == kCompare) {
+    compare(request);
+    return result;
   }
-  const data::Source& source = *sources_[request[0]];
+  const std::vector<data::Sample> samples = samples_of(request);
+  const data::Source& source = this->source(request[0]);
   source.will_read(samples);
-  std::vector<std::int64_t> begins;
+  std::vector<std::int64_t> sizes, begins;
+  for (const data::Sample& sample : samples) sizes.push_back(num_bytes(source, sample));
+  const auto bytes = std::as_bytes(std::span(sizes));
+  result.insert(result.end(), bytes.begin(), bytes.end());
   std::int64_t total = std::ssize(result);
-  for (const data::Sample& sample : samples) {
-    begins.push_back(total);
-    total += num_bytes(source, sample);
-  }
+  for (const std::int64_t size : sizes) begins.push_back(std::exchange(total, total + size));
   result.resize(total);
   const auto read_one = [&](std::int64_t i) {
     const data::Lengths lengths = source.lengths_of(samples[i]);

@@ -176,7 +176,7 @@ std::vector<layout::Plan> front(const graph::Graph& recorded, const profile::Pro
       collection.add(one);
     }
   }
-  // Of those that recompute, cuts were searched for stages that keep all: within their own peak they may be faster.
+  // Cuts of those that recompute were searched for stages that keep all: in so much memory another plan may be faster.
   for (const std::int64_t size : peaks_of_recomputing(collection.front())) {
     for (PartitionOptions one : all) {
       one.device_memory_bytes = size;

@@ -161,17 +161,19 @@ class LeanCuts {
     const Cuts& required = problem_.options.cuts;
     if (!std::ranges::includes(cuts, required) || num_tries_ == 0) return false;
     --num_tries_;
-    const Candidate lean =
-        forecast_of(problem_, setting_.planned, this->lean(plan_of(problem_, setting_, cuts)));
-    layout::Plan other = lean.plan;
+    const Candidate least =
+        forecast_of(problem_, setting_.planned, lean(plan_of(problem_, setting_, cuts)));
+    layout::Plan other = least.plan;
     if (problem_.options.recompute == Recompute::kAuto) {
       for (int s = 0; s < problem_.num_stages; ++s) {
         // What it runs again may be more than what it would keep.
-        if (excess_bytes(problem_, lean, s) > 0) other.stages[s].recompute = false;
+        if (excess_bytes(problem_, least, s) <= 0) continue;
+        other.stages[s].recompute = false;
+        other.stages[s].offload = problem_.options.offload != Offload::kNone;
       }
     }
-    const bool is_better = take(lean);
-    return (other != lean.plan && take_plan(std::move(other))) || is_better;
+    const bool is_taken = take(least);
+    return (other != least.plan && take_plan(std::move(other))) || is_taken;
   }
 
   bool take_plan(layout::Plan plan) {
