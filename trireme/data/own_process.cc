@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstddef>
+
 namespace trireme::data {
 namespace {
 

@@ -53,7 +53,7 @@ ReadAhead::ReadAhead(const ReadAheadLimits& limits, std::unique_ptr<ReadQueue> q
 ReadAhead::~ReadAhead() {
   if (!process_.is_here()) {
     // Its end would wait for threads of the parent that wait for it, which a child does not have.
-    static_cast<void>(changed_.release());
+    [[maybe_unused]] const auto* left = changed_.release();
     return;
   }
   std::unique_lock lock(mutex_);
