@@ -1,6 +1,6 @@
 // Ranks that read samples for those that train, as processes.
 
-#include "tests/command/rank_processes.h"
+#include "tests/command/resume.h"
 #include "trireme/base/json.h"
 
 namespace trireme::command::test {
@@ -8,7 +8,7 @@ namespace {
 
 using testing::HasSubstr;
 
-class ReaderRanks : public RankTest {};
+class ReaderRanks : public Resume {};
 
 /// Samples of several lengths too, and evaluations.
 TEST_F(ReaderRanks, ChangeNoBits) {
@@ -41,6 +41,28 @@ TEST_F(ReaderRanks, AreNamedWhereTheyAreLost) {
   EXPECT_EQ(launcher->wait(soon()), 1);
   for (int rank = 0; rank < kReader; ++rank)
     EXPECT_THAT(error_of(rank), HasSubstr("rank " + std::to_string(kReader) + " is lost"));
+}
+
+TEST_F(ReaderRanks, KilledRunsGoOnToTheSameBits) {
+  expect_same_bits_after_kills(2, 11, {"--reader-ranks", "1"});
+}
+
+/// The signal comes to all of them: who reads does so until the last checkpoint is written. It goes on with other readers.
+TEST_F(ReaderRanks, EndWithARunThatIsStopped) {
+  const auto run_of = [this](const std::string& name, std::int64_t steps, const char* readers) {
+    Words words = training(path(name), 1, static_cast<int>(steps));
+    words.insert(words.end(), {"--reader-ranks", readers});
+    return words;
+  };
+  const auto launcher = start(run_of("run", 1'000'000, "1"));
+  wait_for_steps(3);
+  ASSERT_EQ(::kill(launcher->pid(), SIGTERM), 0);
+  EXPECT_EQ(launcher->wait(), 0) << launcher->error() << errors();
+  const std::int64_t steps = expect_whole("run") + 2;
+  run(saving(run_of("run", steps, "2"), "weights"));
+  run(saving(run_of("plain", steps, "0"), "expected"));
+  ASSERT_FALSE(text_of(path("expected")).empty());
+  EXPECT_TRUE(text_of(path("weights")) == text_of(path("expected")));
 }
 
 }  // namespace
