@@ -17,7 +17,7 @@ bool overlap_in_time(const Block& a, const Block& b) {
 //
 // b is kept; a comes before it and fits there; c comes after it and does, too; d needs memory of the backward.
 TEST(MemoryLayout, WhatIsKeptServesBeforeAndAfter) {
-  const MemoryLayout layout = lay_out({{64, 0, 1}, {64, 2, 3}, {64, 4, 5}, {64, 3, 3}}, 3);
+  const MemoryLayout layout = lay_out({{64, 0, 1}, {64, 2, 3}, {64, 4, 5}, {64, 3, 3}}, {0, 3, 6});
   EXPECT_EQ(layout.kept_bytes, 64U);
   EXPECT_EQ(layout.offsets, (std::vector<std::size_t>{0, 0, 0, 64}));
   EXPECT_EQ(layout.phase_bytes[0], 0U);
@@ -28,29 +28,30 @@ TEST(MemoryLayout, WhatIsKeptServesBeforeAndAfter) {
 //
 //   a  xx..  small    b  .xx.  small    c  ..xx  large
 TEST(MemoryLayout, LargeBlocksAreNotPushedUpBySmallOnes) {
-  const MemoryLayout layout = lay_out({{64, 0, 1}, {64, 1, 2}, {640, 2, 3}}, 0);
+  const MemoryLayout layout = lay_out({{64, 0, 1}, {64, 1, 2}, {640, 2, 3}}, {0, 0, 4});
   EXPECT_EQ(layout.phase_bytes[1], 704U);
 }
 
 TEST(MemoryLayout, BlocksThatLiveAtOnceLieApart) {
   for (int seed = 0; seed < 50; ++seed) {
     std::mt19937 random(static_cast<unsigned>(seed));
-    constexpr int kSteps = 40, kForward = 20;
+    constexpr int kSteps = 40;
+    constexpr PhaseBegins kBegins = {0, 20, 30};
     std::vector<Block> blocks;
     for (int i = 0; i < 60; ++i) {
       const int first = static_cast<int>(random() % kSteps);
       const int last = first + static_cast<int>(random() % static_cast<unsigned>(kSteps - first));
       blocks.push_back({random() % 500, first, last});
     }
-    const MemoryLayout layout = lay_out(blocks, kForward);
+    const MemoryLayout layout = lay_out(blocks, kBegins);
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       const std::size_t begin = layout.offsets[i], end = begin + blocks[i].bytes;
       EXPECT_EQ(begin % 64, 0U);
       const bool is_kept = begin < layout.kept_bytes;
-      const int phase = blocks[i].first < kForward ? 0 : 1;
+      const int phase = phase_at(kBegins, blocks[i].first);
       EXPECT_LE(end, layout.kept_bytes + (is_kept ? 0 : layout.phase_bytes[phase])) << seed;
-      const bool is_of_both = phase == 0 && blocks[i].last >= kForward;
-      EXPECT_TRUE(!is_of_both || is_kept || blocks[i].bytes == 0);
+      const bool is_of_several = phase_at(kBegins, blocks[i].last) != phase;
+      EXPECT_TRUE(!is_of_several || is_kept || blocks[i].bytes == 0);
       for (std::size_t j = 0; j < i; ++j) {
         if (!overlap_in_time(blocks[i], blocks[j])) continue;
         EXPECT_TRUE(end <= layout.offsets[j] || layout.offsets[j] + blocks[j].bytes <= begin)

@@ -25,7 +25,7 @@ struct Heard {
       output = function(input);
     }
     recorder.add_output(output);
-    recorder.begin_backward();
+    recorder.begin_phase();
   }
 
   TapeRecorder recorder;
@@ -129,7 +129,7 @@ TEST(Replayer, AFailedCallSaysWhichItWas) {
     const Listening listening(recorder);
     recorder.add_output(table.index_select(0, index) * 2);
   }
-  recorder.begin_backward();
+  recorder.begin_phase();
   ASSERT_EQ(recorder.refusal(), "");
   Replayer replayer(recorder.take());
   try {

@@ -29,12 +29,13 @@ class Collector : public GradientSink {
 
 /// A recorded model in stages that are run by hand.
 struct Cut {
-  Cut(models::TestModel made, int num_stages, graph::Mode mode = graph::Mode::kTrain)
+  Cut(models::TestModel made, int num_stages, graph::Mode mode = graph::Mode::kTrain,
+      Capture capture = Capture::kOn)
       : test(std::move(made)), recording(record::record(test.model, test.make_batch, mode)) {
     plan = layout::make_manual_plan(recording.graph, graph::graph_sha256(recording.graph),
                                     layout::even_cuts(recording.graph, num_stages),
                                     {kSamples, kSamples, 1});
-    for (int s = 0; s < num_stages; ++s) stages.emplace_back(recording, plan, s, sites);
+    for (int s = 0; s < num_stages; ++s) stages.emplace_back(recording, plan, s, sites, capture);
   }
 
   /// All stages forward; what they send goes into `received`.
@@ -159,6 +160,75 @@ TEST_P(SplitStages, HaveTheBitsOfOne) {
       for (const auto& [value, gradient] : values[s]) {
         EXPECT_TRUE(is_same(again[s].at(value), gradient)) << "value " << value;
       }
+    }
+  }
+}
+
+struct Replayed {
+  std::map<int, std::vector<at::Tensor>> gradients;
+  std::vector<ValueMap> returned;
+  std::vector<std::string> refusals;
+  int num_replayed = 0;
+};
+
+/// Six microbatches; where backwards have two parts, the second of one comes after the first of the next.
+Replayed run_six(const std::string& model, bool in_two, Capture capture) {
+  constexpr int kStages = 3, kMicrobatches = 6;
+  Cut cut(models::make(model), kStages, graph::Mode::kTrain, capture);
+  Replayed result;
+  std::vector<StageRun> before;
+  const auto end = [&] {
+    for (std::size_t s = 0; s < before.size(); ++s) {
+      cut.stages[s].backward_weights(std::move(before[s]));
+    }
+    before.clear();
+  };
+  for (std::uint64_t m = 0; m < kMicrobatches; ++m) {
+    std::vector<StageRun> runs = cut.forward(cut.test.make_batch(kSamples, m));
+    std::vector<ValueMap> seeds;
+    for (int s = 0; s < kStages; ++s) seeds.push_back(cut.seeds(s));
+    for (int s = kStages - 1; s >= 0; --s) {
+      const ValueMap gradients = in_two ? cut.stages[s].backward_inputs(runs[s], seeds[s])
+                                        : cut.stages[s].backward(std::move(runs[s]), seeds[s]);
+      for (const layout::Crossing& crossing : cut.stages[s].receives()) {
+        const auto gradient = gradients.find(crossing.value);
+        if (gradient == gradients.end()) continue;
+        seeds[layout::previous_in_chain(crossing, s)][crossing.value] = gradient->second;
+      }
+      result.returned.push_back(gradients);
+    }
+    end();
+    if (in_two) before = std::move(runs);
+  }
+  end();
+  for (const StageProgram& stage : cut.stages) {
+    const CaptureReport report = stage.capture_report();
+    result.num_replayed += report.num_replayed;
+    result.refusals.insert(result.refusals.end(), report.refusals.begin(), report.refusals.end());
+  }
+  result.gradients = std::move(cut.sink.gradients);
+  return result;
+}
+
+TEST_P(SplitStages, AreReplayedWhereWholeBackwardsAre) {
+  const Replayed usual = run_six(GetParam(), false, Capture::kOff);
+  const Replayed whole = run_six(GetParam(), false, Capture::kOn);
+  const Replayed parts = run_six(GetParam(), true, Capture::kOn);
+  EXPECT_EQ(parts.num_replayed, whole.num_replayed);
+  EXPECT_EQ(parts.refusals, whole.refusals);
+  ASSERT_EQ(parts.gradients.size(), usual.gradients.size());
+  for (const auto& [site, gradients] : usual.gradients) {
+    ASSERT_EQ(parts.gradients.at(site).size(), gradients.size()) << "site " << site;
+    for (std::size_t m = 0; m < gradients.size(); ++m) {
+      EXPECT_TRUE(is_same(parts.gradients.at(site)[m], gradients[m]))
+          << "site " << site << ", microbatch " << m;
+    }
+  }
+  ASSERT_EQ(parts.returned.size(), usual.returned.size());
+  for (std::size_t i = 0; i < usual.returned.size(); ++i) {
+    ASSERT_EQ(parts.returned[i].size(), usual.returned[i].size());
+    for (const auto& [value, gradient] : usual.returned[i]) {
+      EXPECT_TRUE(is_same(parts.returned[i].at(value), gradient)) << "value " << value;
     }
   }
 }

@@ -109,6 +109,26 @@ TEST(StageTensors, WhatLeadsToNoReceivedValueWaitsWhole) {
   EXPECT_EQ(tensors.weight_peak, tensors.waiting + kA + kQ);
 }
 
+/// Stage 1 adds tanh(x), of what it received, to mm(field, w transposed), which leads to nothing received: the sum's backward
+/// brings mm's along into the first part, and the gradient of w, made there, waits.
+TEST(StageTensors, TheGradientOfATransposedWeightWaitsWhereItsProductDoesNot) {
+  GraphBuilder b;
+  const ValueId field = b.input("x", {10});
+  const ValueId x = b.node("mul", {field, b.parameter("o", {10})}, b.batch({10}));
+  const ValueId y = b.node("tanh", {x}, b.batch({10}));
+  const ValueId w = b.parameter("w", {10, 10});
+  const ValueId transposed = b.node("t", {w}, b.fixed({10, 10}), {.view_of = w});
+  const ValueId product = b.node("mm", {field, transposed}, b.batch({10}));
+  b.loss(b.node("add", {y, product}, b.batch({10})));
+  const auto tensors =
+      stage_tensors(b.graph(), make_plan(b.graph(), {{1}}), make_free_profile(b.graph()))[1];
+  constexpr std::int64_t kX = 40, kW = 400;
+  EXPECT_EQ(tensors.waiting, kW);
+  EXPECT_EQ(tensors.weight_peak, kW);
+  // At mm: x, which was received, the sum's gradient, which is y's and the product's, and w's.
+  EXPECT_EQ(tensors.input_peak, 2 * kX + kW);
+}
+
 // Stage 1 of three_nodes receives 80 bytes and saves them; its forward takes 80 + 120 + 4.
 TEST(StageTensors, AStageThatRecomputesKeepsWhatItReceived) {
   const auto model = three_nodes();

@@ -1,5 +1,5 @@
-// First fit by time: blocks that live from forward to backward are stacked at the bottom, since all of them are wanted
-// at once between the two; then each other block, the largest first, goes into the lowest gap between those that live while
+// First fit by time: blocks that live from one phase to another are stacked at the bottom, since all of them are wanted
+// at once between forward and backward; then each other block, the largest first, goes into the lowest gap between those that live while
 // it does. So what is kept serves the forward before it is written and the backward after its last use.
 
 #include "trireme/engine/capture/memory_layout.h"
@@ -35,12 +35,18 @@ std::size_t lowest_gap(std::vector<Taken>& taken, std::size_t bytes, std::size_t
 
 }  // namespace
 
-MemoryLayout lay_out(const std::vector<Block>& blocks, int num_forward) {
+int phase_at(const PhaseBegins& begins, int step) {
+  int phase = kNumPhases - 1;
+  while (phase > 0 && step < begins[phase]) --phase;
+  return phase;
+}
+
+MemoryLayout lay_out(const std::vector<Block>& blocks, const PhaseBegins& begins) {
   MemoryLayout layout;
   layout.offsets.resize(blocks.size());
   std::vector<std::size_t> placed, others;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    if (blocks[i].first >= num_forward || blocks[i].last < num_forward) {
+    if (phase_at(begins, blocks[i].first) == phase_at(begins, blocks[i].last)) {
       others.push_back(i);
       continue;
     }
@@ -58,7 +64,7 @@ MemoryLayout lay_out(const std::vector<Block>& blocks, int num_forward) {
     }
     layout.offsets[i] = lowest_gap(taken, aligned(block.bytes), layout.kept_bytes);
     const std::size_t end = layout.offsets[i] + aligned(block.bytes);
-    std::size_t& most = layout.phase_bytes[block.first < num_forward ? 0 : 1];
+    std::size_t& most = layout.phase_bytes[phase_at(begins, block.first)];
     if (end > layout.kept_bytes) most = std::max(most, end - layout.kept_bytes);
     placed.push_back(i);
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -12,20 +13,28 @@ struct Block {
   int last = 0;
 };
 
-/// Where blocks lie: those of both phases in memory that a run keeps between them, others there or in memory of the
+/// What is replayed at once: a forward, its backward or the first part of it, the second part.
+inline constexpr int kNumPhases = 3;
+
+/// The first step of each phase; a phase ends where the next begins.
+using PhaseBegins = std::array<int, kNumPhases>;
+
+/// The phase of a step.
+int phase_at(const PhaseBegins& begins, int step);
+
+/// Where blocks lie: those of several phases in memory that a run keeps between them, others there or in memory of the
 /// phase.
 struct MemoryLayout {
   /// By block: from the start of what is kept; beyond `kept_bytes`, of the phase's own.
   std::vector<std::size_t> offsets;
   std::size_t kept_bytes = 0;
-  std::size_t phase_bytes[2] = {0, 0};
+  std::array<std::size_t, kNumPhases> phase_bytes = {};
 };
 
 /// Blocks that are used at the same step do not overlap; a block begins at a multiple of 64 bytes, as torch's memory
 /// does.
 ///
-/// num_forward   steps of the first phase.
-/// Cost          the square of the number of blocks.
-MemoryLayout lay_out(const std::vector<Block>& blocks, int num_forward);
+/// Cost   the square of the number of blocks.
+MemoryLayout lay_out(const std::vector<Block>& blocks, const PhaseBegins& begins);
 
 }  // namespace trireme::capture

@@ -48,14 +48,15 @@ void for_results(const std::vector<c10::IValue>& results, const Action& action) 
 
 }  // namespace
 
-Replayer::Replayer(Tape tape)
-    : tape_(std::move(tape)), num_forward_(static_cast<int>(tape_.num_forward)) {
+Replayer::Replayer(Tape tape) : tape_(std::move(tape)) {
   std::vector<bool> is_room;
   for (TapeStep& step : tape_.steps) is_room.push_back(write_in_place(step, tape_.buffers));
   lay_out_memory();
   std::vector<int> wanted;  // Not allocated yet.
+  int phase = 0;
   for (int i = 0; std::cmp_less(i, tape_.steps.size()); ++i) {
-    if (i == num_forward_) memory_[0].acquires = std::exchange(wanted, {});
+    if (phase_of(i) != phase) memory_[phase].acquires = std::exchange(wanted, {});
+    phase = phase_of(i);
     wanted.insert(wanted.end(), acquires_[i].begin(), acquires_[i].end());
     if (is_room[i]) continue;
     TapeStep& step = tape_.steps[i];
@@ -63,7 +64,7 @@ Replayer::Replayer(Tape tape)
     add_part(step, i);
     if (is_call) calls_.back().acquires = std::exchange(wanted, {});
   }
-  memory_[std::cmp_less(num_forward_, tape_.steps.size()) ? 1 : 0].acquires = std::move(wanted);
+  memory_[phase].acquires = std::move(wanted);
   tape_.steps.clear();
   acquires_.clear();
   releases_.clear();
@@ -75,34 +76,47 @@ void Replayer::lay_out_memory() {
   owned_index_.assign(tape_.buffers.size(), -1);
   acquires_.resize(tape_.steps.size());
   releases_.resize(tape_.steps.size());
-  for (std::size_t b = 0; b < tape_.buffers.size(); ++b) {
+  for (int b = 0; std::cmp_less(b, tape_.buffers.size()); ++b) {
     const TapeBuffer& buffer = tape_.buffers[b];
-    const int index = static_cast<int>(b);
-    if (buffer.origin == Origin::kInput) {
-      memory_[0].inputs.push_back(index);
-      if (buffer.last_use >= num_forward_) memory_[1].inputs.push_back(index);
-    }
+    if (buffer.origin == Origin::kInput) add_input(b);
     if (buffer.origin != Origin::kMade) continue;
-    if (buffer.is_written && !buffer.is_output && buffer.bytes < kLargeBytes) {
-      blocks.push_back({buffer.bytes, buffer.made_by, buffer.last_use});
-      block_buffers.push_back(index);
+    if (!buffer.is_written || buffer.is_output || buffer.bytes >= kLargeBytes) {
+      add_owned(b);
       continue;
     }
-    owned_index_[b] = num_owned_++;
-    const int first = phase_of(buffer.made_by), last = phase_of(buffer.last_use);
-    if (!buffer.is_output) releases_[buffer.last_use].push_back(owned_index_[b]);
-    if (buffer.is_written) acquires_[buffer.made_by].push_back(index);
-    if (first != last) memory_[1].owned.push_back(index);
-    if (buffer.is_output && first == last) memory_[first].ends.push_back(owned_index_[b]);
+    blocks.push_back({buffer.bytes, buffer.made_by, buffer.last_use});
+    block_buffers.push_back(b);
   }
   place_blocks(blocks, block_buffers);
 }
 
+void Replayer::add_input(int index) {
+  const TapeBuffer& buffer = tape_.buffers[index];
+  const int last = phase_of(buffer.last_use);
+  for (int p = 0; p <= last; ++p) memory_[p].inputs.push_back(index);
+  memory_[last].used_inputs.push_back(buffer.input);
+}
+
+/// Memory of its own, which a run has from phase to phase.
+void Replayer::add_owned(int index) {
+  const TapeBuffer& buffer = tape_.buffers[index];
+  const int owned = owned_index_[index] = num_owned_++;
+  const int first = phase_of(buffer.made_by), last = phase_of(buffer.last_use);
+  if (buffer.is_written) acquires_[buffer.made_by].push_back(index);
+  for (int p = first + 1; p <= last; ++p) memory_[p].owned.push_back(index);
+  if (buffer.is_output) {
+    memory_[last].ends.push_back(owned);
+  } else {
+    releases_[buffer.last_use].push_back(owned);
+  }
+}
+
 void Replayer::place_blocks(const std::vector<Block>& blocks,
                             const std::vector<int>& block_buffers) {
-  const MemoryLayout layout = lay_out(blocks, num_forward_);
+  const MemoryLayout layout = lay_out(blocks, tape_.begins);
   kept_bytes_ = layout.kept_bytes;
-  int last_use[2] = {-1, -1};  // Of a phase's own memory.
+  std::array<int, kNumPhases> last_use;  // Of a phase's own memory.
+  last_use.fill(-1);
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const c10::Storage& storage = tape_.buffers[block_buffers[i]].storage;
     const int first = phase_of(blocks[i].first), last = phase_of(blocks[i].last);
@@ -113,7 +127,7 @@ void Replayer::place_blocks(const std::vector<Block>& blocks,
       last_use[first] = std::max(last_use[first], blocks[i].last);
     }
   }
-  for (const int phase : {0, 1}) {
+  for (int phase = 0; phase < kNumPhases; ++phase) {
     memory_[phase].bytes = layout.phase_bytes[phase];
     memory_[phase].index = num_owned_++;
     if (last_use[phase] >= 0) releases_[last_use[phase]].push_back(memory_[phase].index);
@@ -258,16 +272,25 @@ std::vector<at::Tensor> Replayer::outputs_of(Phase phase, ReplayedRun& run) {
                                  port.view, offset));
     }
   }
-  for (const int owned : memory_[static_cast<int>(phase)].ends) run.owned[owned] = {};
-  if (phase == Phase::kForward) {
-    for (const TapeBuffer& buffer : tape_.buffers) {
-      if (buffer.origin == Origin::kInput && buffer.last_use < num_forward_ &&
-          buffer.input < static_cast<int>(run.inputs.size())) {
-        run.inputs[buffer.input].reset();
-      }
-    }
+  const PhaseMemory& memory = memory_[static_cast<int>(phase)];
+  release(memory.ends, run);
+  for (const int input : memory.used_inputs) {
+    // What a run is given later may already be known not to be used.
+    if (std::cmp_less(input, run.inputs.size())) run.inputs[input].reset();
   }
   return result;
+}
+
+void Replayer::play_phase(Phase phase, ReplayedRun& run, const Sites& sites) {
+  set_up(phase, run);
+  for (const Part& part : parts_[static_cast<int>(phase)]) {
+    if (part.site >= 0) {
+      sites(part.site, part.gradient);
+      release(part.releases, run);
+    } else {
+      play(part, run);
+    }
+  }
 }
 
 std::vector<at::Tensor> Replayer::forward(std::vector<at::Tensor> inputs, ReplayedRun& run,
@@ -286,21 +309,19 @@ std::vector<at::Tensor> Replayer::forward(std::vector<at::Tensor> inputs, Replay
   return outputs_of(Phase::kForward, run);
 }
 
-std::vector<at::Tensor> Replayer::backward(std::vector<at::Tensor> inputs, ReplayedRun run,
+std::vector<at::Tensor> Replayer::backward(std::vector<at::Tensor> inputs, ReplayedRun& run,
                                            const Sites& sites, Fresh fresh) {
   const std::lock_guard lock(mutex_);
   for (at::Tensor& input : inputs) run.inputs.push_back(std::move(input));
   fresh_ = fresh;
-  set_up(Phase::kBackward, run);
-  for (const Part& part : parts_[1]) {
-    if (part.site >= 0) {
-      sites(part.site, part.gradient);
-      release(part.releases, run);
-    } else {
-      play(part, run);
-    }
-  }
+  play_phase(Phase::kBackward, run, sites);
   return outputs_of(Phase::kBackward, run);
+}
+
+void Replayer::weights(ReplayedRun& run, const Sites& sites, Fresh fresh) {
+  const std::lock_guard lock(mutex_);
+  fresh_ = fresh;
+  play_phase(Phase::kWeights, run, sites);
 }
 
 }  // namespace trireme::capture

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -14,13 +15,15 @@
 
 namespace trireme::capture {
 
-enum class Phase : std::uint8_t { kForward, kBackward };
+/// kBackward   or the first of its parts.
+/// kWeights    the second.
+enum class Phase : std::uint8_t { kForward, kBackward, kWeights };
 
-/// What a run keeps between its forward and its backward.
+/// What a run keeps between its phases.
 struct ReplayedRun {
   at::DataPtr kept;
   std::vector<c10::Storage> owned;  ///< Memory that calls brought, outputs lie in, a phase has.
-  std::vector<at::Tensor> inputs;   ///< Of both phases.
+  std::vector<at::Tensor> inputs;   ///< Of all phases.
 };
 
 /// A call that threw.
@@ -35,7 +38,7 @@ enum class Fresh : std::uint8_t { kAsItIs, kMarked };
 /// Calls what a tape holds, without autograd, on memory that is laid out beforehand.
 ///
 /// Tensors, views and arguments are made once; a replay says where their memory is and calls. Runs may overlap: each
-/// has memory of its own between its forward and its backward. Thread-safe; one replay at a time.
+/// has memory of its own between its phases. Thread-safe; one replay at a time.
 class Replayer {
  public:
   /// Calls `run` with torch's generator at the start of the stream of `origin`.
@@ -56,9 +59,12 @@ class Replayer {
   std::vector<at::Tensor> forward(std::vector<at::Tensor> inputs, ReplayedRun& run,
                                   const Seeded& seeded, Fresh fresh = Fresh::kAsItIs);
 
-  /// Ends the run. Errors   FailedCall; what `sites` throws.
-  std::vector<at::Tensor> backward(std::vector<at::Tensor> inputs, ReplayedRun run,
+  /// Of a backward in two parts, the first. Errors   FailedCall; what `sites` throws.
+  std::vector<at::Tensor> backward(std::vector<at::Tensor> inputs, ReplayedRun& run,
                                    const Sites& sites, Fresh fresh = Fresh::kAsItIs);
+
+  /// The second; nothing where there is one part. Errors   FailedCall; what `sites` throws.
+  void weights(ReplayedRun& run, const Sites& sites, Fresh fresh = Fresh::kAsItIs);
 
   std::size_t num_calls() const { return calls_.size(); }
 
@@ -87,10 +93,11 @@ class Replayer {
   /// Memory of one phase.
   struct PhaseMemory {
     std::vector<Placed> kept, own;  ///< Where written buffers lie.
-    std::vector<int> inputs;        ///< Buffers of inputs that it uses.
+    std::vector<int> inputs;        ///< Buffers of inputs that it or a later phase uses.
     std::vector<int> acquires;      ///< Buffers that no call writes: allocated at its end.
     std::vector<int> owned;         ///< Buffers whose memory an earlier phase brought.
-    std::vector<int> ends;          ///< Buffers whose owned memory is let go at its end.
+    std::vector<int> ends;          ///< Indices of ReplayedRun::owned, let go at its end.
+    std::vector<int> used_inputs;   ///< Inputs that no later phase uses.
     std::size_t bytes = 0;
     int index = -1;  ///< Of ReplayedRun::owned: where `own` lies, until its last use.
   };
@@ -98,23 +105,25 @@ class Replayer {
   void lay_out_memory();
   void place_blocks(const std::vector<Block>& blocks, const std::vector<int>& block_buffers);
   void add_part(TapeStep& step, int index);
+  void add_input(int index);
+  void add_owned(int index);
   void set_up(Phase phase, ReplayedRun& run);
+  void play_phase(Phase phase, ReplayedRun& run, const Sites& sites);
   void play(const Part& part, ReplayedRun& run);
   void call(const Call& call, ReplayedRun& run);
   void acquire(const std::vector<int>& buffers, ReplayedRun& run);
   static void release(const std::vector<int>& owned, ReplayedRun& run);
   std::vector<at::Tensor> outputs_of(Phase phase, ReplayedRun& run);
-  int phase_of(int step) const { return step < num_forward_ ? 0 : 1; }
+  int phase_of(int step) const { return phase_at(tape_.begins, step); }
 
   Tape tape_;
-  int num_forward_;
   std::vector<int> owned_index_;  ///< By buffer; -1: not owned by runs.
   int num_owned_ = 0;
   std::vector<std::vector<int>> acquires_, releases_;  ///< By step, while it is made.
   std::size_t kept_bytes_ = 0;
-  PhaseMemory memory_[2];
+  std::array<PhaseMemory, kNumPhases> memory_;
   std::vector<Call> calls_;
-  std::vector<Part> parts_[2];
+  std::array<std::vector<Part>, kNumPhases> parts_;
   std::vector<c10::IValue> stack_;  ///< Of the call that runs.
   Fresh fresh_ = Fresh::kAsItIs;    ///< Of the replay that runs.
   std::mutex mutex_;                ///< Guards what buffers' storages point to, stack_ and fresh_.

@@ -10,6 +10,8 @@
 #include <optional>
 #include <vector>
 
+#include "trireme/engine/capture/memory_layout.h"
+
 namespace trireme::capture {
 
 /// Memory that captured calls read and write. Its storage stands for that of a run: it has memory only while a replay
@@ -23,7 +25,7 @@ struct TapeBuffer {
   Origin origin = Origin::kMade;
   c10::Storage storage;
   std::size_t bytes = 0;
-  int input = -1;  ///< Position among the inputs of both phases, those of the forward first.
+  int input = -1;  ///< Position among the inputs of all phases, those of the forward first.
   bool is_output = false;  ///< What leaves the replay lies in it.
   bool is_written =
       false;  ///< By the call that makes it, into memory that is there; else the call brings memory.
@@ -51,13 +53,13 @@ struct Port {
   at::Tensor view;
 };
 
-/// The calls that a forward and its backward make, in order.
+/// The calls that a forward and its backward make, in order. A backward in two parts has two phases, one in one part the first
+/// of them.
 struct Tape {
   std::vector<TapeBuffer> buffers;
   std::vector<TapeStep> steps;
-  std::size_t num_forward = 0;              ///< Steps of the forward; the backward's follow.
-  std::array<std::vector<Port>, 2> inputs;  ///< By phase: forward, backward.
-  std::array<std::vector<Port>, 2> outputs;
+  PhaseBegins begins = {};
+  std::array<std::vector<Port>, kNumPhases> inputs, outputs;
 };
 
 }  // namespace trireme::capture

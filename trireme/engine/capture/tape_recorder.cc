@@ -102,16 +102,23 @@ void TapeRecorder::add_input(const at::Tensor& tensor) {
     if (!is_plain(tensor)) throw Refusal{"an input is no plain tensor"};
     if (find(tensor) != nullptr) throw Refusal{"two inputs share memory"};
     const auto begin = static_cast<std::ptrdiff_t>(tensor.storage_offset() * tensor.itemsize());
-    const auto input = static_cast<int>(tape_.inputs[0].size() + tape_.inputs[1].size());
+    std::size_t input = 0;
+    for (const std::vector<Port>& inputs : tape_.inputs) input += inputs.size();
     const int buffer = add_buffer(
-        tensor, {.origin = TapeBuffer::Origin::kInput, .storage = {}, .input = input}, begin);
-    tape_.inputs[phase()].push_back({buffer, view_of(tensor)});
+        tensor,
+        {.origin = TapeBuffer::Origin::kInput, .storage = {}, .input = static_cast<int>(input)},
+        begin);
+    tape_.inputs[phase_].push_back({buffer, view_of(tensor)});
   });
 }
 
-void TapeRecorder::begin_backward() {
-  is_backward_ = true;
-  tape_.num_forward = tape_.steps.size();
+void TapeRecorder::begin_phase() {
+  tape_.begins.at(++phase_) = static_cast<int>(tape_.steps.size());
+}
+
+Tape TapeRecorder::take() {
+  while (phase_ + 1 < kNumPhases) begin_phase();
+  return std::move(tape_);
 }
 
 void TapeRecorder::add_site(int site, const at::Tensor& gradient) {
@@ -128,7 +135,7 @@ void TapeRecorder::add_site(int site, const at::Tensor& gradient) {
 void TapeRecorder::add_output(const at::Tensor& tensor) {
   guarded(*this, [&] {
     if (!tensor.defined()) {
-      tape_.outputs[phase()].emplace_back();
+      tape_.outputs[phase_].emplace_back();
       return;
     }
     at::Tensor view = view_of(tensor);
@@ -137,11 +144,12 @@ void TapeRecorder::add_output(const at::Tensor& tensor) {
     // What a forward kept may be what the backward gives.
     int& last = tape_.buffers[buffer].last_use;
     last = std::max(last, static_cast<int>(tape_.steps.size()) - 1);
-    const bool is_late = is_backward_ && tape_.steps.size() == tape_.num_forward;
+    const bool is_late =
+        phase_ > 0 && std::cmp_equal(tape_.steps.size(), tape_.begins[phase_]);
     if (is_late && tape_.buffers[buffer].origin == TapeBuffer::Origin::kMade) {
       throw Refusal{"a backward without operators"};
     }
-    tape_.outputs[phase()].push_back({buffer, std::move(view)});
+    tape_.outputs[phase_].push_back({buffer, std::move(view)});
   });
 }
 

@@ -33,8 +33,8 @@ class TapeRecorder : public CallListener {
   /// What the run is given, before the calls of its phase. Each in memory of its own.
   void add_input(const at::Tensor& tensor);
 
-  /// From here on calls are the backward's.
-  void begin_backward();
+  /// From here on calls are the next phase's.
+  void begin_phase();
 
   /// A gradient leaves at a parameter's use site.
   void add_site(int site, const at::Tensor& gradient);
@@ -53,7 +53,7 @@ class TapeRecorder : public CallListener {
   /// Why there will be no tape; empty where there will.
   const std::string& refusal() const { return refusal_; }
 
-  Tape take() { return std::move(tape_); }
+  Tape take();
 
  private:
   struct Known {
@@ -62,7 +62,6 @@ class TapeRecorder : public CallListener {
     c10::weak_intrusive_ptr<c10::StorageImpl> storage;  ///< So that its address means no other.
   };
 
-  int phase() const { return is_backward_ ? 1 : 0; }
   const Known* find(const at::Tensor& tensor) const;
   int add_buffer(const at::Tensor& tensor, TapeBuffer buffer, std::ptrdiff_t begin);
   at::Tensor view_of(const at::Tensor& tensor);
@@ -81,7 +80,7 @@ class TapeRecorder : public CallListener {
   bool writes_ = false;                         ///< To its arguments.
   std::vector<at::Tensor> written_;             ///< Views of those, before the call.
   std::vector<int> used_;                       ///< Buffers that it takes.
-  bool is_backward_ = false;
+  int phase_ = 0;
   std::string refusal_;
 };
 

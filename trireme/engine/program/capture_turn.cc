@@ -77,30 +77,39 @@ class ListeningTurn : public Turn, private SiteListener {
 
   ValueMap backward(const Start& start, const Slots& slots,
                     const std::function<ValueMap()>& work) override {
-    recorder_.begin_backward();
+    recorder_.begin_phase();
     for (const at::Tensor& gradient : start.gradients) recorder_.add_input(gradient);
+    captured().roots = start.roots;
+    captured().seeds = start.seeds;
     recorder_.set_cause([&] { return cause_of_backward(slots); });
     ValueMap gradients;
-    {
-      const capture::Listening listening(recorder_);
-      const SiteListening sites(*this);
-      gradients = work();
-    }
+    listen([&] { gradients = work(); });
     for (const graph::ValueId leaf : context().leaves) {
       recorder_.add_output(gradient_of(gradients, leaf));
     }
-    if (!recorder_.refusal().empty()) {
-      refuse(recorder_.refusal());
-      return gradients;
-    }
-    captured().replayer = std::make_unique<capture::Replayer>(recorder_.take());
-    captured().roots = start.roots;
-    captured().seeds = start.seeds;
-    end(State::kHeard);
     return gradients;
   }
 
+  void weights(const Slots& slots, const std::function<void()>& work) override {
+    captured().has_two_parts = true;
+    recorder_.begin_phase();
+    recorder_.set_cause([&] { return cause_of_backward(slots); });
+    listen(work);
+  }
+
+  void finish() override {
+    if (!recorder_.refusal().empty()) return refuse(recorder_.refusal());
+    captured().replayer = std::make_unique<capture::Replayer>(recorder_.take());
+    end(State::kHeard);
+  }
+
  private:
+  void listen(const std::function<void()>& backward) {
+    const capture::Listening listening(recorder_);
+    const SiteListening sites(*this);
+    backward();
+  }
+
   void leaving(int site, const at::Tensor& gradient) override {
     recorder_.add_site(site, gradient);
   }
@@ -158,11 +167,26 @@ class ComparingTurn : public Turn, private SiteListener {
       gradients = work();
     }
     if (start.seeds != captured().seeds) refuse("its backward begins elsewhere");
-    if (is_over()) return gradients;
+    seeds_ = start.gradients;
     std::vector<at::Tensor> made;
     for (const graph::ValueId leaf : context().leaves) made.push_back(gradient_of(gradients, leaf));
+    gradients_ = digests_of(made);
+    return gradients;
+  }
+
+  void weights(const Slots& /*slots*/, const std::function<void()>& work) override {
+    has_two_parts_ = true;
+    const SiteListening sites(*this);
+    work();
+  }
+
+  void finish() override {
+    if (is_over()) return;
+    if (has_two_parts_ != captured().has_two_parts) {
+      return refuse("its backward runs in one part and in two");
+    }
     try {
-      compare(start.gradients, digests_of(made));
+      compare();
     } catch (
         const capture::FailedCall& failed) {  // The usual run says what is wrong with a microbatch.
       refuse("a replay failed: " + text_of(failed.cause));
@@ -170,7 +194,6 @@ class ComparingTurn : public Turn, private SiteListener {
       refuse(std::string("a replay failed: ") + failure.what());
     }
     end(State::kTrusted);
-    return gradients;
   }
 
  private:
@@ -180,26 +203,28 @@ class ComparingTurn : public Turn, private SiteListener {
     sites_.emplace_back(site, digest_of(gradient));
   }
 
-  void compare(const std::vector<at::Tensor>& seeds, const std::vector<std::string>& gradients) {
+  void compare() {
     capture::Replayer& replayer = *captured().replayer;
     if (!replayer.takes(capture::Phase::kForward, input_.tensors) ||
-        !replayer.takes(capture::Phase::kBackward, seeds)) {
+        !replayer.takes(capture::Phase::kBackward, seeds_)) {
       return refuse("what it is given lies otherwise in memory");
     }
     const auto seeded = [&](int position, const std::function<void()>& run) {
       run_seeded(context().nodes, position, input_.stream, run);
     };
+    constexpr auto kMarked = capture::Fresh::kMarked;
     capture::ReplayedRun run;
-    if (digests_of(replayer.forward(input_.tensors, run, seeded, capture::Fresh::kMarked)) !=
-        ends_) {
+    if (digests_of(replayer.forward(std::move(input_.tensors), run, seeded, kMarked)) != ends_) {
       return refuse("a replayed forward gave other bits");
     }
     std::vector<Site> sites;
     const auto take = [&](int site, const at::Tensor& gradient) {
       sites.emplace_back(site, digest_of(gradient));
     };
-    const auto replayed = replayer.backward(seeds, std::move(run), take, capture::Fresh::kMarked);
-    if (digests_of(replayed) != gradients) return refuse("a replayed backward gave other bits");
+    if (digests_of(replayer.backward(std::move(seeds_), run, take, kMarked)) != gradients_) {
+      return refuse("a replayed backward gave other bits");
+    }
+    replayer.weights(run, take, kMarked);
     if (sites != sites_) refuse("a replay gave other bits for a parameter");
   }
 
@@ -212,7 +237,9 @@ class ComparingTurn : public Turn, private SiteListener {
   }
 
   CaptureInput input_;
-  std::vector<std::string> ends_;  ///< Digests, as all that is compared.
+  std::vector<at::Tensor> seeds_;
+  bool has_two_parts_ = false;
+  std::vector<std::string> ends_, gradients_;  ///< Digests, as all that is compared.
   std::vector<Site> sites_;
 };
 

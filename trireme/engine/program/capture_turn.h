@@ -28,9 +28,15 @@ class CaptureTurn {
     std::vector<at::Tensor> gradients;  ///< Of seeds.
   };
 
-  /// Runs `work`, the usual backward, which gives the gradients of `leaves`. The turn is over.
+  /// Runs `work`, the usual backward or the first part of it, which gives the gradients of `leaves`.
   virtual ValueMap backward(const Start& start, const Slots& slots,
                             const std::function<ValueMap()>& work) = 0;
+
+  /// Runs `work`, the second part.
+  virtual void weights(const Slots& slots, const std::function<void()>& work) = 0;
+
+  /// The backward has run.
+  virtual void finish() = 0;
 
   /// The stage cannot be captured.
   virtual void refuse(const std::string& reason) = 0;

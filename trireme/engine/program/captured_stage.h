@@ -45,6 +45,7 @@ struct CapturedStage {
   std::vector<Function> functions;    ///< By TapeStep::origin of the backward's calls.
   std::vector<graph::ValueId> roots;  ///< Where the backward may begin.
   std::vector<graph::ValueId> seeds;  ///< Where it begins.
+  bool has_two_parts = false;         ///< Gradients of parameters come in a part of their own.
 
   /// From here on microbatches are run by torch; those whose forward was replayed, come to their end.
   void refuse(const std::string& why) {

@@ -28,7 +28,7 @@ struct WeightWork {
   torch::autograd::variable_list gradients;
   std::vector<Function> functions;
   std::vector<Site> sites;
-  /// Of a replayed backward, which has both parts in one: gradients by use site.
+  /// Of a replayed backward in one part: gradients by use site.
   std::vector<std::pair<int, at::Tensor>> taken;
 };
 

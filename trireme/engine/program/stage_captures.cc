@@ -88,18 +88,23 @@ bool StageCaptures::holds_for(const CapturedRun& run, const ValueMap& seeds) {
          run.stage->replayer->takes(capture::Phase::kBackward, given.gradients);
 }
 
-ValueMap StageCaptures::backward(CapturedRun run, const ValueMap& seeds,
+ValueMap StageCaptures::backward(CapturedRun& run, const ValueMap& seeds,
                                  const capture::Replayer::Sites& sites) const {
   const CapturedStage& stage = *run.stage;
   Seeds given = seeds_of(stage, seeds);
   if (given.values.empty()) return {};
   const std::vector<at::Tensor> made =
-      stage.replayer->backward(std::move(given.gradients), std::move(run.run), sites);
+      stage.replayer->backward(std::move(given.gradients), run.run, sites);
+  run.has_weights = stage.has_two_parts;
   ValueMap result;
   for (std::size_t i = 0; i < made.size(); ++i) {
     if (made[i].defined()) result[context_.leaves[i]] = made[i];
   }
   return result;
+}
+
+void StageCaptures::weights(CapturedRun& run, const capture::Replayer::Sites& sites) {
+  if (std::exchange(run.has_weights, false)) run.stage->replayer->weights(run.run, sites);
 }
 
 CaptureReport StageCaptures::report() const {

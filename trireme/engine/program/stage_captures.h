@@ -18,10 +18,11 @@ namespace trireme::program {
 /// Whether stages are captured, to be replayed without autograd where that gives the same bits. Decides speed only.
 enum class Capture : std::uint8_t { kOff, kOn };
 
-/// A microbatch between a replayed forward and its backward.
+/// A microbatch between a replayed forward and the end of its backward.
 struct CapturedRun {
   std::shared_ptr<CapturedStage> stage;
   capture::ReplayedRun run;
+  bool has_weights = false;  ///< The second part of its backward is to come.
   std::optional<CaptureInput>
       input;  ///< Where its backward may begin elsewhere, to run its forward again.
 };
@@ -56,12 +57,15 @@ class StageCaptures {
   /// this step: in a turn of others, or where no sample counts.
   static bool holds_for(const CapturedRun& run, const ValueMap& seeds);
 
-  /// The gradients of received values; ends the run.
+  /// The gradients of received values. Where the capture has two parts, this is the first.
   ///
   /// seeds    by value; for which the capture holds.
   /// Errors   capture::FailedCall, to be explained by `stage->functions`.
-  ValueMap backward(CapturedRun run, const ValueMap& seeds,
+  ValueMap backward(CapturedRun& run, const ValueMap& seeds,
                     const capture::Replayer::Sites& sites) const;
+
+  /// The second part, where there is one. Errors   as of `backward`.
+  static void weights(CapturedRun& run, const capture::Replayer::Sites& sites);
 
   CaptureReport report() const;
 

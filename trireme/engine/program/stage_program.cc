@@ -14,8 +14,6 @@
 namespace trireme::program {
 namespace {
 
-constexpr const char* kTwoParts = "its backward runs in two parts";
-
 bool contains(const std::vector<int>& items, int item) {
   return std::find(items.begin(), items.end(), item) != items.end();
 }
@@ -228,16 +226,24 @@ StageProgram::Start StageProgram::start_of(const StageRun& run, const ValueMap& 
 
 ValueMap StageProgram::backward(StageRun run, const ValueMap& seeds) const {
   if (take_captured(run, seeds)) {
-    const std::unique_ptr<CapturedRun> captured = std::move(run.captured);
-    return replay_backward(
-        std::move(*captured), seeds, run,
-        [&](int site, const at::Tensor& gradient) { sites_.accept(site, gradient); });
+    const auto accept = sites_sink();
+    ValueMap result = replay_backward(run, seeds, accept);
+    replay_weights(run, accept);
+    return result;
   }
-  const Start start = start_of(run, seeds);
-  if (!run.turn) return run_usual_backward(run, start);
+  ValueMap result =
+      in_turn(run, start_of(run, seeds), [&](const Start& start) { return run_usual_backward(run, start); });
+  if (run.turn) run.turn->finish();
+  return result;
+}
+
+/// The usual work, listened to or compared where the run has a turn.
+ValueMap StageProgram::in_turn(StageRun& run, const Start& start,
+                               const std::function<ValueMap(const Start&)>& work) const {
+  if (!run.turn) return work(start);
   CaptureTurn::Start known{.roots = {}, .seeds = start.values, .gradients = start.gradients};
   for (const auto& [value, edge] : run.roots) known.roots.push_back(value);
-  return run.turn->backward(known, run.slots, [&] { return run_usual_backward(run, start); });
+  return run.turn->backward(known, run.slots, [&] { return work(start); });
 }
 
 ValueMap StageProgram::run_usual_backward(StageRun& run, const Start& start) const {
@@ -256,24 +262,13 @@ ValueMap StageProgram::run_usual_backward(StageRun& run, const Start& start) con
   return result;
 }
 
-ValueMap StageProgram::replay_backward(CapturedRun captured, const ValueMap& seeds, StageRun& run,
-                                       const capture::Replayer::Sites& sites) const {
-  run.slots.tensors.clear();
-  const auto stage = captured.stage;
-  try {
-    return captures_->backward(std::move(captured), seeds, sites);
-  } catch (const capture::FailedCall& failed) {
-    if (failed.origin < 0) fail_at(nullptr, "the engine", run.size, failed.cause);
-    const CapturedStage::Function& function = stage->functions[failed.origin];
-    fail_at(function.node, function.name, run.size, failed.cause);
-  }
-}
-
 ValueMap StageProgram::backward_inputs(StageRun& run, const ValueMap& seeds) const {
   if (take_captured(run, seeds)) return replay_inputs(run, seeds);
-  if (run.turn) run.turn->refuse(kTwoParts);
-  run.turn.reset();
-  const Start start = start_of(run, seeds);
+  return in_turn(run, start_of(run, seeds),
+                 [&](const Start& start) { return run_usual_inputs(run, start); });
+}
+
+ValueMap StageProgram::run_usual_inputs(StageRun& run, const Start& start) const {
   run.roots.clear();
   run.slots.tensors.clear();
   torch::autograd::edge_list edges;
@@ -294,23 +289,58 @@ ValueMap StageProgram::backward_inputs(StageRun& run, const ValueMap& seeds) con
   return result;
 }
 
-/// A replay has both parts in one: gradients of parameters wait for the second. Later microbatches are not replayed.
-ValueMap StageProgram::replay_inputs(StageRun& run, const ValueMap& seeds) const {
-  const std::unique_ptr<CapturedRun> captured = std::move(run.captured);
-  captured->stage->refuse(kTwoParts);
-  return replay_backward(std::move(*captured), seeds, run,
-                         [&](int site, const at::Tensor& gradient) {
-                           run.weight_work.taken.emplace_back(site, gradient.clone());
-                         });
-}
-
 void StageProgram::backward_weights(StageRun run) const {
   for (const auto& [site, gradient] : run.weight_work.taken) sites_.accept(site, gradient);
+  if (run.captured) return replay_weights(run, sites_sink());
+  const auto work = [&] {
+    try {
+      run_weight_backward(std::move(run.weight_work));
+    } catch (const FailedFunction& failed) {
+      fail(run, failed);
+    }
+  };
+  if (!run.turn) return work();
+  run.turn->weights(run.slots, work);
+  run.turn->finish();
+}
+
+capture::Replayer::Sites StageProgram::sites_sink() const {
+  return [this](int site, const at::Tensor& gradient) { sites_.accept(site, gradient); };
+}
+
+ValueMap StageProgram::replay_backward(StageRun& run, const ValueMap& seeds,
+                                       const capture::Replayer::Sites& sites) const {
+  run.slots.tensors.clear();
   try {
-    run_weight_backward(std::move(run.weight_work));
-  } catch (const FailedFunction& failed) {
-    fail(run, failed);
+    return captures_->backward(*run.captured, seeds, sites);
+  } catch (const capture::FailedCall& failed) {
+    fail_replay(run, failed);
   }
+}
+
+/// A capture of whole backwards keeps gradients of parameters for the second part; later microbatches are not replayed.
+ValueMap StageProgram::replay_inputs(StageRun& run, const ValueMap& seeds) const {
+  if (run.captured->stage->has_two_parts) return replay_backward(run, seeds, sites_sink());
+  run.captured->stage->refuse("its backward runs in one part and in two");
+  ValueMap result = replay_backward(run, seeds, [&](int site, const at::Tensor& gradient) {
+    run.weight_work.taken.emplace_back(site, gradient.clone());
+  });
+  run.captured.reset();
+  return result;
+}
+
+void StageProgram::replay_weights(StageRun& run, const capture::Replayer::Sites& sites) const {
+  try {
+    StageCaptures::weights(*run.captured, sites);
+  } catch (const capture::FailedCall& failed) {
+    fail_replay(run, failed);
+  }
+}
+
+void StageProgram::fail_replay(const StageRun& run, const capture::FailedCall& failed) const {
+  if (failed.origin < 0) fail_at(nullptr, "the engine", run.size, failed.cause);
+  const CapturedStage::Function& function = run.captured->stage->functions[failed.origin];
+  fail_at(function.node, function.name, run.size, failed.cause);
 }
 
 }  // namespace trireme::program

@@ -120,14 +120,20 @@ class StageProgram {
   bool replay_forward(StageRun& run, const MicrobatchInput& input) const;
   void run_usual_forward(StageRun& run, const NodeStream& stream) const;
   bool take_captured(StageRun& run, const ValueMap& seeds) const;
-  ValueMap replay_backward(CapturedRun captured, const ValueMap& seeds, StageRun& run,
+  ValueMap in_turn(StageRun& run, const Start& start,
+                   const std::function<ValueMap(const Start&)>& work) const;
+  ValueMap run_usual_backward(StageRun& run, const Start& start) const;
+  ValueMap run_usual_inputs(StageRun& run, const Start& start) const;
+  capture::Replayer::Sites sites_sink() const;
+  ValueMap replay_backward(StageRun& run, const ValueMap& seeds,
                            const capture::Replayer::Sites& sites) const;
   ValueMap replay_inputs(StageRun& run, const ValueMap& seeds) const;
-  ValueMap run_usual_backward(StageRun& run, const Start& start) const;
+  void replay_weights(StageRun& run, const capture::Replayer::Sites& sites) const;
   std::vector<at::Tensor> values_of_ends(const StageRun& run) const;
   [[noreturn]] void fail(const StageRun& run, const FailedFunction& failed) const;
   [[noreturn]] void fail_at(const graph::Node* node, const std::string& name,
                             const graph::BatchSize& size, const std::exception_ptr& thrown) const;
+  [[noreturn]] void fail_replay(const StageRun& run, const capture::FailedCall& failed) const;
 
   const record::Recording& recording_;
   std::vector<layout::Crossing> receives_;

@@ -45,8 +45,6 @@ class Estimator {
 
   bool splits_backwards() const { return splits_; }
 
-  profile::NodeRuns runs() const { return rules_.runs; }
-
   /// Actions that a step plays, as a measure of what it costs to estimate.
   int num_actions() const {
     return (splits_ ? 3 : 2) * schedule_.num_stages * schedule_.num_microbatches;

@@ -25,7 +25,7 @@ Judge::Judge(const Problem& problem, const Setting& setting)
   work_before_us_ = {0};
   lead_before_us_ = {0};
   const std::vector<profile::NodeTime> times =
-      profile::node_times(problem.profile, setting.planned, estimator_.runs());
+      profile::node_times(problem.profile, setting.planned);
   for (const profile::NodeTime& time : times) {
     work_before_us_.push_back(work_before_us_.back() + time.forward_us + time.backward_us());
     lead_before_us_.push_back(lead_before_us_.back() + time.forward_us +

@@ -100,7 +100,7 @@ void RangeCost::read_values() {
 }
 
 void RangeCost::read_nodes(const profile::Profile& profile) {
-  const auto times = profile::node_times(profile, graph_, rules_.runs);
+  const auto times = profile::node_times(profile, graph_);
   const auto costs = profile::node_costs(profile, graph_);
   const auto passing = simulate::passing_bytes(graph_, profile, rules_.microbatch);
   nodes_.resize(graph_.nodes.size());

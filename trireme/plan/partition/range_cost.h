@@ -29,7 +29,6 @@ struct RangeRules {
   std::int64_t parameter_shards =
       1;                       ///< And values and gradients; what is whole for a while is left out.
   std::vector<int> in_flight;  ///< By stage.
-  profile::NodeRuns runs = profile::NodeRuns::kCaptured;
   std::int64_t constant_bytes = 0;  ///< Batch, frozen parameters: whatever the stage.
   simulate::MemoryOptions memory;
 };

@@ -11,11 +11,6 @@ namespace trireme::partition {
 
 using graph::ValueId;
 
-profile::NodeRuns runs_of(const schedule::Schedule& schedule) {
-  return schedule::splits_backwards(schedule) ? profile::NodeRuns::kUncaptured
-                                              : profile::NodeRuns::kCaptured;
-}
-
 RangeRules range_rules(const Problem& problem, const Setting& setting) {
   RangeRules rules;
   for (int s = 0; s + 1 < problem.num_stages; ++s) {
@@ -27,9 +22,7 @@ RangeRules range_rules(const Problem& problem, const Setting& setting) {
   rules.replicas = problem.options.replicas;
   if (problem.options.shard_state) rules.state_shards = problem.options.replicas;
   if (problem.options.shard_parameters) rules.parameter_shards = problem.options.replicas;
-  const schedule::Schedule schedule = make_schedule(problem, setting);
-  rules.in_flight = schedule::most_in_flight(schedule);
-  rules.runs = runs_of(schedule);
+  rules.in_flight = schedule::most_in_flight(make_schedule(problem, setting));
   rules.memory = problem.options.forecast.memory;
   rules.constant_bytes =
       simulate::held_batch_bytes(setting.planned, rules.microbatch, rules.num_microbatches) +
@@ -41,7 +34,7 @@ StageRanges::StageRanges(const Problem& problem, const Setting& setting, const R
     : problem_(problem),
       graph_(setting.planned),
       cost_(setting.planned, problem.profile, rules, RangeGoal::kTime),
-      times_(profile::node_times(problem.profile, setting.planned, rules.runs)) {
+      times_(profile::node_times(problem.profile, setting.planned)) {
   read_uses();
   read_sites();
   backward_before_us_ = {0};

@@ -10,9 +10,6 @@
 
 namespace trireme::partition {
 
-/// Backwards in two parts are not captured.
-profile::NodeRuns runs_of(const schedule::Schedule& schedule);
-
 /// What `RangeCost` has to know of a problem.
 RangeRules range_rules(const Problem& problem, const Setting& setting);
 

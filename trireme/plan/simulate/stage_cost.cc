@@ -8,7 +8,6 @@
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/layout/crossings.h"
-#include "trireme/plan/schedule/schedules.h"
 #include "trireme/plan/simulate/stage_tensors.h"
 
 namespace trireme::simulate {
@@ -47,17 +46,15 @@ class StageTimes {
   StageTimes(const graph::Graph& planned, const layout::Plan& plan, const profile::Profile& profile)
       : captured_(profile::node_times(profile, planned)),
         uncaptured_(profile::node_times(profile, planned, profile::NodeRuns::kUncaptured)),
-        plan_(plan),
-        splits_(schedule::splits_backwards(schedule::schedule_of(plan))) {}
+        plan_(plan) {}
 
   const std::vector<profile::NodeTime>& of(std::size_t stage) const {
-    return splits_ || plan_.stages[stage].offload ? uncaptured_ : captured_;
+    return plan_.stages[stage].offload ? uncaptured_ : captured_;
   }
 
  private:
   std::vector<profile::NodeTime> captured_, uncaptured_;
   const layout::Plan& plan_;
-  bool splits_;
 };
 
 void add_folds(const graph::Graph& planned, const layout::Plan& plan,

@@ -37,7 +37,7 @@
 //
 // A backward in two parts: nodes that wait (matrix products, convolutions with a parameter, on the way to a received
 // value) get the gradient of the parameter in the second. What they saved and the gradients of their results stay to the
-// end of the first, as do gradients of other parameters. What leads to no received value, and a stage that receives none
+// end of the first, as do gradients of other parameters, and of those that a node which does not wait takes a view of. What leads to no received value, and a stage that receives none
 // with a gradient, waits whole (backward_parts.h).
 
 namespace trireme::simulate {
@@ -66,6 +66,7 @@ struct GradientUses {
   bool last_hands_on = false;
   bool waits = false;    ///< A node that waits makes the value.
   bool is_late = false;  ///< Its backward is whole in the second part.
+  int first_part = -1;   ///< The first use in the first part that is no view.
 };
 
 class StageWalk {
@@ -273,6 +274,7 @@ class StageWalk {
         part_of(last).passing.add(last, last, uses->second.bytes);
       }
       uses->second.last_use = t;
+      if (!waits(t) && !node(t).flags.view) uses->second.first_part = t;
       uses->second.last_hands_on = hands_on;
     }
   }
@@ -321,7 +323,11 @@ class StageWalk {
     const int last = uses.last_use - (uses.last_hands_on ? 1 : 0);
     backward_.passing.add(uses.made, last, uses.bytes);
     if (uses.is_late) return late_.passing.add(uses.made, last, uses.bytes);
-    if (is_of_parameter) return;  // Made where the node that waits runs: largest_weight_.
+    if (is_of_parameter) {  // A view of one. Made where a node that waits runs: largest_weight_.
+      if (uses.first_part < 0) return;
+      waiting_ += uses.bytes;
+      return split_.passing.add(0, uses.first_part, uses.bytes);
+    }
     split_.passing.add(uses.waits ? 0 : uses.made, last, uses.bytes);
     if (uses.waits) waiting_ += uses.bytes;
   }
