@@ -118,8 +118,7 @@ TEST(StageCaptures, ARunThatIsGivenUpLeavesItsTurnToAnother) {
 
 void run_in_two_parts(Staged& staged, std::uint64_t seed, double total = 1.0) {
   StageRun run = staged.forward(staged.test.make_batch(3, seed), 3, 0);
-  staged.stage->backward_inputs(run,
-                                loss_seeds(staged.recording.graph, *staged.stage, 3, {total}));
+  staged.stage->backward_inputs(run, loss_seeds(staged.recording.graph, *staged.stage, 3, {total}));
   staged.stage->backward_weights(std::move(run));
 }
 

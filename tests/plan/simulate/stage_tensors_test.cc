@@ -125,8 +125,8 @@ TEST(StageTensors, TheGradientOfATransposedWeightWaitsWhereItsProductDoesNot) {
   constexpr std::int64_t kX = 40, kW = 400;
   EXPECT_EQ(tensors.waiting, kW);
   EXPECT_EQ(tensors.weight_peak, kW);
-  // At mm: x, which was received, the sum's gradient, which is y's and the product's, and w's.
-  EXPECT_EQ(tensors.input_peak, 2 * kX + kW);
+  // At mm: x, which was received, the gradients of y, of the product and of w.
+  EXPECT_EQ(tensors.input_peak, 3 * kX + kW);
 }
 
 // Stage 1 of three_nodes receives 80 bytes and saves them; its forward takes 80 + 120 + 4.

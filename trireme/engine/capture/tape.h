@@ -25,7 +25,7 @@ struct TapeBuffer {
   Origin origin = Origin::kMade;
   c10::Storage storage;
   std::size_t bytes = 0;
-  int input = -1;  ///< Position among the inputs of all phases, those of the forward first.
+  int input = -1;          ///< Position among the inputs of all phases, those of the forward first.
   bool is_output = false;  ///< What leaves the replay lies in it.
   bool is_written =
       false;  ///< By the call that makes it, into memory that is there; else the call brings memory.

@@ -144,8 +144,7 @@ void TapeRecorder::add_output(const at::Tensor& tensor) {
     // What a forward kept may be what the backward gives.
     int& last = tape_.buffers[buffer].last_use;
     last = std::max(last, static_cast<int>(tape_.steps.size()) - 1);
-    const bool is_late =
-        phase_ > 0 && std::cmp_equal(tape_.steps.size(), tape_.begins[phase_]);
+    const bool is_late = phase_ > 0 && std::cmp_equal(tape_.steps.size(), tape_.begins[phase_]);
     if (is_late && tape_.buffers[buffer].origin == TapeBuffer::Origin::kMade) {
       throw Refusal{"a backward without operators"};
     }

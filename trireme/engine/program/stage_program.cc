@@ -231,8 +231,8 @@ ValueMap StageProgram::backward(StageRun run, const ValueMap& seeds) const {
     replay_weights(run, accept);
     return result;
   }
-  ValueMap result =
-      in_turn(run, start_of(run, seeds), [&](const Start& start) { return run_usual_backward(run, start); });
+  ValueMap result = in_turn(run, start_of(run, seeds),
+                            [&](const Start& start) { return run_usual_backward(run, start); });
   if (run.turn) run.turn->finish();
   return result;
 }

@@ -285,8 +285,9 @@ class StageWalk {
     backward_.passing.add(t, t, fresh);
     if (is_late(t)) {
       late_.passing.add(t, t, fresh);
-    } else if (waits(t) ||
-               node(t).flags.view) {  // A view of a parameter is what a node that waits takes.
+    } else if (node(t).flags.view) {  // Comes with the gradient of the view, below.
+      largest_weight_ = std::max(largest_weight_, fresh);
+    } else if (waits(t)) {
       largest_weight_ = std::max(largest_weight_, bytes);
     } else {
       split_.passing.add(0, t, bytes);
@@ -323,13 +324,19 @@ class StageWalk {
     const int last = uses.last_use - (uses.last_hands_on ? 1 : 0);
     backward_.passing.add(uses.made, last, uses.bytes);
     if (uses.is_late) return late_.passing.add(uses.made, last, uses.bytes);
-    if (is_of_parameter) {  // A view of one. Made where a node that waits runs: largest_weight_.
-      if (uses.first_part < 0) return;
-      waiting_ += uses.bytes;
-      return split_.passing.add(0, uses.first_part, uses.bytes);
-    }
+    if (is_of_parameter) return add_view_gradient(uses);
     split_.passing.add(uses.waits ? 0 : uses.made, last, uses.bytes);
     if (uses.waits) waiting_ += uses.bytes;
+  }
+
+  /// Of a view of a parameter: made where a node that waits runs, or in the first part, after which it waits.
+  void add_view_gradient(const GradientUses& uses) {
+    if (uses.first_part < 0) {
+      largest_weight_ = std::max(largest_weight_, uses.bytes);
+      return;
+    }
+    waiting_ += uses.bytes;
+    split_.passing.add(0, uses.first_part, uses.bytes);
   }
 
   const graph::Graph& graph_;
