@@ -115,6 +115,16 @@ class Bench:
             return Path(run, "weights.safetensors").read_bytes()
 
 
+def over_bound(layout: Layout) -> list[str]:
+    """What ranks held beyond their plan's `at most`."""
+    return [
+        f"{layout.name()}: rank {rank} held {measured / MIB:.2f} MiB, {measured / most - 1:.2%} more than at most"
+        for run in layout.runs
+        for rank, measured in enumerate(run["peak_bytes"])
+        if measured > (most := sum(run["predicted_peak_bytes"][rank].values()))
+    ]
+
+
 def row(layout: Layout) -> str:
     first = layout.runs[0]
     most = [sum(rank.values()) for rank in first["predicted_peak_bytes"]]
@@ -162,6 +172,9 @@ def main() -> None:
         "layouts of as many replicas ended with the same bytes of weights; peaks in MiB; `fullest`, `furthest`: how "
         "far the expected peak is off for the rank that held most, and for the one where it is worst"
     )
+    beyond = [text for layout in layouts for text in over_bound(layout)]
+    if beyond:
+        sys.exit("\n".join(beyond))
 
 
 main()
