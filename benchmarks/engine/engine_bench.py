@@ -52,6 +52,7 @@ LAYOUTS = [
     Layout("interleaved", RANKS),
     Layout("interleaved", RANKS, "all"),
     Layout("zero_bubble", RANKS),
+    Layout("zero_bubble_h2", RANKS),
     Layout("interleaved", 2 * RANKS),
     Layout("zero_bubble", 2 * RANKS),
     Layout("v_half", 2 * RANKS),

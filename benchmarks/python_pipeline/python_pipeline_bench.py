@@ -143,7 +143,10 @@ def compare_edges(name: str, num_rounds: int) -> None:
 
 
 # Schedules with their stages, over two ranks.
-SCHEDULES = (("interleaved", 2), ("zero_bubble", 2), ("zero_bubble", 4), ("v_half", 4))
+SCHEDULES = (
+    *(("interleaved", 2), ("zero_bubble", 2), ("zero_bubble_h2", 2)),
+    *(("zero_bubble", 4), ("v_half", 4)),
+)
 
 
 def compare_schedules(name: str, num_rounds: int, num_microbatches: int) -> None:

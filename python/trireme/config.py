@@ -63,7 +63,9 @@ _KEYS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
     "pipeline": (
         "schedule",
         lambda k, v: _one_of(
-            k, v, {word: word for word in ("simple", "interleaved", "zero_bubble")}
+            k,
+            v,
+            {word: word for word in ("simple", "interleaved", "zero_bubble", "zero_bubble_h2")},
         ),
     ),
     "optimize": ("objective", lambda k, v: _one_of(k, v, {"speed": "speed", "memory": "memory"})),

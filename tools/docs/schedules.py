@@ -21,6 +21,7 @@ CASES = [  # Title, schedule, stages on a rank, milliseconds of a message. Those
     ("interleaved", "interleaved", 1, 0.0),
     ("interleaved, 2 stages a rank", "interleaved", 2, 0.0),
     ("zero_bubble", "zero_bubble", 1, 0.0),
+    ("zero_bubble_h2", "zero_bubble_h2", 1, 0.0),
     ("v_half, 2 stages a rank", "v_half", 2, 0.0),
     ("v_min, 2 stages a rank", "v_min", 2, 0.0),
     ("simple, messages of 0.5 ms", "simple", 1, 0.5),

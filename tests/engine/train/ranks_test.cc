@@ -21,7 +21,7 @@ std::vector<Layout> covering_layouts() {
                         .stages = static_cast<int>((m + r) % 4 + 1),
                         .replicas = kReplicas[r].replicas,
                         .lanes = kReplicas[r].lanes,
-                        .schedule = kSchedules[(m + r) % 3]});
+                        .schedule = kSchedules[(m + r) % std::size(kSchedules)]});
     }
   }
   return result;
@@ -61,7 +61,8 @@ std::vector<Layout> recomputing_layouts() {
     result.push_back({.model = models::names()[m],
                       .stages = 2 * each,
                       .replicas = m % 3 == 0 ? 2 : 1,
-                      .schedule = each == 2 ? kVirtualSchedules[m % 5] : kSchedules[m % 3],
+                      .schedule = each == 2 ? kVirtualSchedules[m % std::size(kVirtualSchedules)]
+                                            : kSchedules[m % std::size(kSchedules)],
                       .stages_per_rank = each,
                       .recomputes = true,
                       .shards_parameters = m % 3 == 0});
@@ -79,7 +80,9 @@ std::vector<Layout> offloading_layouts() {
     result.push_back({.model = models::names()[m],
                       .stages = 2 * each,
                       .replicas = m % 3 == 1 ? 2 : 1,
-                      .schedule = each == 2 ? kVirtualSchedules[(m + 2) % 5] : kSchedules[m % 3],
+                      .schedule = each == 2
+                                      ? kVirtualSchedules[(m + 2) % std::size(kVirtualSchedules)]
+                                      : kSchedules[m % std::size(kSchedules)],
                       .stages_per_rank = each,
                       .recomputes = m % 3 == 0,
                       .offloads = true,
@@ -98,7 +101,7 @@ std::vector<Layout> sharding_layouts() {
                       .stages = static_cast<int>(m % 4 + 1),
                       .replicas = replicas,
                       .lanes = replicas == 3 ? 6 : 4,
-                      .schedule = kSchedules[m % 3],
+                      .schedule = kSchedules[m % std::size(kSchedules)],
                       .shards_state = true});
   }
   return result;
@@ -112,7 +115,7 @@ std::vector<Layout> precise_layouts() {
     result.push_back({.model = models::names()[m],
                       .stages = static_cast<int>(m % 3 + 2),
                       .replicas = m % 2 == 0 ? 2 : 1,
-                      .schedule = kSchedules[m % 3],
+                      .schedule = kSchedules[m % std::size(kSchedules)],
                       .recomputes = m % 4 == 1,
                       .shards_state = m % 4 == 2,
                       .shards_parameters = m % 4 == 0,
@@ -134,7 +137,7 @@ std::vector<Layout> rounding_layouts() {
                         .stages = each * static_cast<int>((m + k) % 3 + 1),
                         .replicas = replicas.replicas,
                         .lanes = replicas.lanes,
-                        .schedule = kSchedules[(m + k) % 3],
+                        .schedule = kSchedules[(m + k) % std::size(kSchedules)],
                         .stages_per_rank = each,
                         .shards_state = k == 1 && replicas.replicas > 1,
                         .shards_parameters = k == 0 && replicas.replicas > 1,

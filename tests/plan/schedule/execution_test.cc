@@ -54,6 +54,20 @@ TEST(Execution, AZeroBubbleStepIsThatOfTheFormula) {
   }
 }
 
+// Step m (f + i + w) + (p - 1) f, which is the least: nobody waits but for its first microbatch.
+TEST(Execution, AStepOfH2IsTheLeast) {
+  for (int p = 1; p <= 8; ++p) {
+    for (const int m : {2 * p, 2 * p + 1, 3 * p, 33}) {
+      for (const auto& [f, i, w] : {std::array{1, 1, 1}, {2, 3, 2}, {3, 5, 4}, {1, 2, 4}}) {
+        const UnitTimes times{.forward = f, .backward_input = i, .backward_weight = w};
+        EXPECT_EQ(execute(make_schedule("zero_bubble_h2", p, m), times).end(),
+                  m * (f + i + w) + (p - 1) * f)
+            << "p=" << p << " m=" << m << " f=" << f << " i=" << i << " w=" << w;
+      }
+    }
+  }
+}
+
 // Of v stages on a rank, m a multiple of p: v m (f + b) + (p - 1)(f + b).
 TEST(Execution, SeveralStagesOnARankHaveAShorterBubble) {
   for (const std::string name : {"simple", "interleaved"}) {
@@ -125,16 +139,18 @@ TEST(Execution, WorkedValuesForFourStagesAndEightMicrobatches) {
   EXPECT_EQ(most_in_flight(make_schedule("interleaved", 4, 8)), (std::vector<int>{4, 3, 2, 1}));
 }
 
-// simple: m; interleaved: min(m, p - s); zero_bubble: min(m, p).
+// simple: m; interleaved: min(m, p - s); zero_bubble: min(m, p); zero_bubble_h2: min(m, 2p - 1).
 TEST(InFlight, PeaksAreThoseOfTheFormulas) {
   for (int p = 1; p <= 8; ++p) {
     for (const int m : {1, 2, 3, 4, 7, 8, 16}) {
       const std::vector<int> simple = most_in_flight(make_schedule("simple", p, m));
       const std::vector<int> interleaved = most_in_flight(make_schedule("interleaved", p, m));
       const std::vector<int> zero_bubble = most_in_flight(make_schedule("zero_bubble", p, m));
+      const std::vector<int> h2 = most_in_flight(make_schedule("zero_bubble_h2", p, m));
       for (int s = 0; s < p; ++s) {
         EXPECT_EQ(simple[s], m);
         EXPECT_EQ(zero_bubble[s], std::min(m, p)) << "p=" << p << " m=" << m << " s=" << s;
+        EXPECT_EQ(h2[s], std::min(m, 2 * p - 1)) << "p=" << p << " m=" << m << " s=" << s;
         EXPECT_EQ(interleaved[s], std::min(m, p - s)) << "p=" << p << " m=" << m << " s=" << s;
       }
     }

@@ -47,6 +47,12 @@ TEST(ZeroBubble, ReadsAsThePictureInTheHeader) {
   EXPECT_EQ(line(schedule.ranks[1]), "F0 I0 F1 I1 W0 F2 I2 W1 F3 I3 W2 W3");
 }
 
+TEST(ZeroBubbleH2, ReadsAsThePictureInTheHeader) {
+  const Schedule schedule = make_schedule("zero_bubble_h2", 2, 4);
+  EXPECT_EQ(line(schedule.ranks[0]), "F0 F1 F2 I0 W0 F3 I1 W1 I2 W2 I3 W3");
+  EXPECT_EQ(line(schedule.ranks[1]), "F0 I0 F1 I1 F2 I2 W0 F3 I3 W1 W2 W3");
+}
+
 TEST(Simple, WithSeveralStagesOnARankRunsOneAfterAnother) {
   const Schedule schedule = make_schedule("simple", 4, 2, 2);
   EXPECT_EQ(stages_line(schedule.ranks[0]), "0F0 0F1 2F0 2F1 2B0 2B1 0B0 0B1");
@@ -70,9 +76,10 @@ TEST(VSchedules, GoDownTheRanksAndUpAgain) {
 }
 
 TEST(Schedules, EveryNameIsMade) {
-  EXPECT_EQ(schedule_names(), (std::vector<std::string>{"simple", "interleaved", "zero_bubble"}));
-  EXPECT_EQ(schedule_names(2),
-            (std::vector<std::string>{"simple", "interleaved", "zero_bubble", "v_half", "v_min"}));
+  EXPECT_EQ(schedule_names(),
+            (std::vector<std::string>{"simple", "interleaved", "zero_bubble", "zero_bubble_h2"}));
+  EXPECT_EQ(schedule_names(2), (std::vector<std::string>{"simple", "interleaved", "zero_bubble",
+                                                         "zero_bubble_h2", "v_half", "v_min"}));
   EXPECT_EQ(schedule_names(3), schedule_names(1));
   EXPECT_TRUE(splits_backwards(make_schedule("zero_bubble", 2, 2)));
   EXPECT_TRUE(splits_backwards(make_schedule("v_min", 2, 2, 2)));

@@ -75,7 +75,11 @@ Schedule make_simple(int num_stages, int num_microbatches, int stages_per_rank) 
   return schedule;
 }
 
-Schedule make_interleaved(int num_stages, int num_microbatches, int stages_per_rank) {
+namespace {
+
+/// ahead   how many times as many forwards go before the first backward as have to; with several stages on a rank, as
+///         many more for each time beyond the first.
+Schedule interleave(int num_stages, int num_microbatches, int stages_per_rank, int ahead) {
   const int num_ranks = check_shape(num_stages, num_microbatches, stages_per_rank);
   Schedule schedule{num_stages, num_microbatches, {}};
   schedule.ranks.resize(num_ranks);
@@ -85,8 +89,9 @@ Schedule make_interleaved(int num_stages, int num_microbatches, int stages_per_r
     const std::vector<Action> backwards = rounds(schedule, rank, ActionKind::kBackward);
     // Until the first backward is back from the last stage, only forwards are ready.
     const int distance = num_ranks - 1 - rank;
-    const int warmup =
+    const int least =
         stages_per_rank == 1 ? distance : 2 * distance + (stages_per_rank - 1) * round;
+    const int warmup = least + (ahead - 1) * distance;
     std::vector<Action>& actions = schedule.ranks[rank];
     auto backward = backwards.begin();
     for (std::size_t f = 0; f < forwards.size(); ++f) {
@@ -98,9 +103,10 @@ Schedule make_interleaved(int num_stages, int num_microbatches, int stages_per_r
   return schedule;
 }
 
-Schedule make_zero_bubble(int num_stages, int num_microbatches, int stages_per_rank) {
-  Schedule schedule = make_interleaved(num_stages, num_microbatches, stages_per_rank);
-  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+/// Ws come `ahead` times as many Is behind theirs as the rank's number says.
+Schedule split_backwards(int num_stages, int num_microbatches, int stages_per_rank, int ahead) {
+  Schedule schedule = interleave(num_stages, num_microbatches, stages_per_rank, ahead);
+  for (int rank = 0; std::cmp_less(rank, schedule.ranks.size()); ++rank) {
     std::vector<Action> actions;
     std::deque<Action> waiting;
     for (const Action& action : schedule.ranks[rank]) {
@@ -109,7 +115,7 @@ Schedule make_zero_bubble(int num_stages, int num_microbatches, int stages_per_r
       actions.push_back(is_backward ? Action{ActionKind::kBackwardInput, stage, m} : action);
       if (!is_backward) continue;
       waiting.push_back({ActionKind::kBackwardWeight, stage, m});
-      if (waiting.size() <= rank) continue;
+      if (std::cmp_less_equal(waiting.size(), ahead * rank)) continue;
       actions.push_back(waiting.front());
       waiting.pop_front();
     }
@@ -117,6 +123,20 @@ Schedule make_zero_bubble(int num_stages, int num_microbatches, int stages_per_r
     schedule.ranks[rank] = std::move(actions);
   }
   return schedule;
+}
+
+}  // namespace
+
+Schedule make_interleaved(int num_stages, int num_microbatches, int stages_per_rank) {
+  return interleave(num_stages, num_microbatches, stages_per_rank, 1);
+}
+
+Schedule make_zero_bubble(int num_stages, int num_microbatches, int stages_per_rank) {
+  return split_backwards(num_stages, num_microbatches, stages_per_rank, 1);
+}
+
+Schedule make_zero_bubble_h2(int num_stages, int num_microbatches, int stages_per_rank) {
+  return split_backwards(num_stages, num_microbatches, stages_per_rank, 2);
 }
 
 namespace {
@@ -131,6 +151,7 @@ constexpr std::array kSchedules = {
     Entry{"simple", make_simple},
     Entry{"interleaved", make_interleaved},
     Entry{"zero_bubble", make_zero_bubble},
+    Entry{"zero_bubble_h2", make_zero_bubble_h2},
     Entry{"v_half", [](int p, int m, int) { return make_v_half(p, m); }, 2},
     Entry{"v_min", [](int p, int m, int) { return make_v_min(p, m); }, 2},
 };
