@@ -133,7 +133,7 @@ struct Replicas {
 inline constexpr Replicas kReplicas[] = {{1, 4}, {2, 4}, {4, 4}, {1, 6}, {3, 6}};
 inline constexpr const char* kSchedules[] = {"simple", "interleaved", "zero_bubble",
                                              "zero_bubble_h2"};
-inline constexpr const char* kVirtualSchedules[] = {"simple",         "interleaved", "zero_bubble",
-                                                    "zero_bubble_h2", "v_half",      "v_min"};
+inline constexpr const char* kVirtualSchedules[] = {"simple", "interleaved", "zero_bubble",
+                                                    "v_half", "v_min"};
 
 }  // namespace trireme::train

@@ -77,8 +77,7 @@ Schedule make_simple(int num_stages, int num_microbatches, int stages_per_rank) 
 
 namespace {
 
-/// ahead   how many times as many forwards go before the first backward as have to; with several stages on a rank, as
-///         many more for each time beyond the first.
+/// ahead   how many times as many forwards go before the first backward as have to; 1 with several stages on a rank.
 Schedule interleave(int num_stages, int num_microbatches, int stages_per_rank, int ahead) {
   const int num_ranks = check_shape(num_stages, num_microbatches, stages_per_rank);
   Schedule schedule{num_stages, num_microbatches, {}};
@@ -89,9 +88,8 @@ Schedule interleave(int num_stages, int num_microbatches, int stages_per_rank, i
     const std::vector<Action> backwards = rounds(schedule, rank, ActionKind::kBackward);
     // Until the first backward is back from the last stage, only forwards are ready.
     const int distance = num_ranks - 1 - rank;
-    const int least =
-        stages_per_rank == 1 ? distance : 2 * distance + (stages_per_rank - 1) * round;
-    const int warmup = least + (ahead - 1) * distance;
+    const int warmup =
+        stages_per_rank == 1 ? ahead * distance : 2 * distance + (stages_per_rank - 1) * round;
     std::vector<Action>& actions = schedule.ranks[rank];
     auto backward = backwards.begin();
     for (std::size_t f = 0; f < forwards.size(); ++f) {
@@ -135,8 +133,8 @@ Schedule make_zero_bubble(int num_stages, int num_microbatches, int stages_per_r
   return split_backwards(num_stages, num_microbatches, stages_per_rank, 1);
 }
 
-Schedule make_zero_bubble_h2(int num_stages, int num_microbatches, int stages_per_rank) {
-  return split_backwards(num_stages, num_microbatches, stages_per_rank, 2);
+Schedule make_zero_bubble_h2(int num_stages, int num_microbatches) {
+  return split_backwards(num_stages, num_microbatches, 1, 2);
 }
 
 namespace {
@@ -151,7 +149,7 @@ constexpr std::array kSchedules = {
     Entry{"simple", make_simple},
     Entry{"interleaved", make_interleaved},
     Entry{"zero_bubble", make_zero_bubble},
-    Entry{"zero_bubble_h2", make_zero_bubble_h2},
+    Entry{"zero_bubble_h2", [](int p, int m, int) { return make_zero_bubble_h2(p, m); }, 1},
     Entry{"v_half", [](int p, int m, int) { return make_v_half(p, m); }, 2},
     Entry{"v_min", [](int p, int m, int) { return make_v_min(p, m); }, 2},
 };
@@ -177,8 +175,9 @@ Schedule make_schedule(std::string_view name, int num_stages, int num_microbatch
   const Entry& entry = entry_of(name);
   check_shape(num_stages, num_microbatches, stages_per_rank);
   if (!can_have(entry, stages_per_rank)) {
+    const std::string stages = entry.stages_per_rank == 1 ? " stage" : " stages";
     refuse("the schedule '" + std::string(name) + "' has " + std::to_string(entry.stages_per_rank) +
-           " stages on every rank, not " + std::to_string(stages_per_rank) +
+           stages + " on every rank, not " + std::to_string(stages_per_rank) +
            "; see --stages-per-rank");
   }
   return entry.make(num_stages, num_microbatches, stages_per_rank);

@@ -72,15 +72,17 @@ Schedule make_zero_bubble(int num_stages, int num_microbatches, int stages_per_r
 ///     rank 0 | F0 F1 F2 I0 W0 F3 I1 W1 I2 W2 I3 W3
 ///     rank 1 | .. F0 I0 F1 I1 F2 I2 W0 F3 I3 W1 W2 W3
 ///
+/// Of one stage a rank: with several, forwards further ahead may wait for backwards.
+///
 /// Memory   every stage holds the activations of at most min(m, 2p - 1) microbatches.
 /// Time     m (f + i + w) + (p - 1) f, the least that there is, with p equal stages and m >= 2p.
 ///
 /// num_stages, num_microbatches   as for `make_simple`.
 /// Source   ZB-H2 of the same, but that all ranks end a step together.
-Schedule make_zero_bubble_h2(int num_stages, int num_microbatches, int stages_per_rank = 1);
+Schedule make_zero_bubble_h2(int num_stages, int num_microbatches);
 
 /// The schedule `name` for stages on `num_stages / stages_per_rank` ranks: `simple`, `interleaved`, `zero_bubble`,
-/// `zero_bubble_h2` or, with two stages a rank, `v_half` or `v_min` (v_schedules.h).
+/// with one stage a rank `zero_bubble_h2`, with two `v_half` or `v_min` (v_schedules.h).
 ///
 /// Errors   kInvalidArgument where there is no such schedule, listing the known ones, or where it
 ///          cannot have these numbers.
