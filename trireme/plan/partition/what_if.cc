@@ -233,12 +233,15 @@ class Player {
     const graph::Graph planned = layout::planned_graph(step_.recorded, plan);
     const layout::ParameterMap map = layout::make_parameter_map(planned, plan);
     const simulate::PriceInputs inputs{planned, plan, map, profile, topology};
-    const simulate::Forecast forecast = simulate::forecast(inputs, step_.options);
+    simulate::ForecastOptions options = step_.options;
+    options.plays_alike_once = measured_.is_empty();  // What was measured differs between replicas.
+    const simulate::Forecast forecast = simulate::forecast(inputs, options);
     Prices prices = simulate::prices(forecast.program, forecast.stages, inputs,
                                      step_.options.memory.gradient_dtype);
     measured_.apply(plan, forecast.program, prices);
     if (change) change(forecast.program, prices);
-    const double step_us = simulate::simulate(forecast.program, prices, topology).step_us;
+    const double step_us =
+        simulate::simulate(forecast.program, prices, topology, forecast.played_by).step_us;
     return {std::move(what), step_us, step_us / static_cast<double>(plan.batch.global_batch),
             forecast.peak_bytes()};
   }
