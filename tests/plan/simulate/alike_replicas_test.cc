@@ -159,7 +159,7 @@ void expect_same_events(const Forecast& once, const Forecast& all) {
 TEST(AlikeReplicas, PlayedOnceTellWhatAllDo) {
   std::mt19937 random(27);
   int num_left_out = 0, num_replicas = 0, num_different = 0;
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < 250; ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
     const RandomStep step = random_step(random);
     const PriceInputs inputs{step.model.graph, step.plan, step.map, step.model.profile,
