@@ -7,7 +7,6 @@
 #include <map>
 #include <numeric>
 #include <queue>
-#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "trireme/error.h"
 #include "trireme/plan/schedule/message_limits.h"
 #include "trireme/plan/simulate/crowded_cores.h"
+#include "trireme/plan/simulate/number_queue.h"
 
 // Time goes from event to event: the next moment at which a rank's work is done or something that a
 // rank waits for is there. What comes next is on top of a heap, and only ranks that it concerns are
@@ -69,13 +69,12 @@ struct RankState {
   double begin_us = 0;
   double worked_us = 0;
   double work_us = 0;  ///< Left.
+  double done_us = 0;  ///< Work of the operation before its `work_us`.
   int group = -1;      ///< That it waits for, and which of its collectives.
   int collective = -1;
   using Begun = std::map<int, std::pair<int, int>>;  ///< By bucket: group, collective.
   Begun reduces, gathers;
-  std::queue<std::size_t, std::list<std::size_t>>
-      to_start;        ///< Reduces, inside the next operation.
-  double done_us = 0;  ///< Work of the operation before its `work_us`.
+  std::queue<std::size_t, std::list<std::size_t>> to_start;  ///< Reduces, in what comes next.
 };
 
 class Player {
@@ -87,7 +86,9 @@ class Player {
         played_by_(played_by),
         ranks_(program.ranks.size()),
         processor_of_(program.ranks.size()),
-        groups_(program.groups.size()) {
+        groups_(program.groups.size()),
+        ready_(program.ranks.size()),
+        changed_(program.ranks.size()) {
     result_.busy_us.resize(ranks_.size());
     result_.channels.resize(program.channels.size());
     if (played_by_.empty()) {
@@ -100,9 +101,10 @@ class Player {
     add_processors(crowded_cores(topology, num_ranks()));
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       begin_operation(static_cast<int>(r));
-      if (!program.ranks[r].empty()) ready_.insert(static_cast<int>(r));
+      if (program.ranks[r].empty()) continue;
+      ready_.add(static_cast<int>(r));
+      ++num_left_;
     }
-    num_left_ = ready_.size();
   }
 
   Simulation play() {
@@ -113,7 +115,7 @@ class Player {
       while (!moments_.empty() && moments_.top().us <= now_) {
         const NextMoment moment = moments_.top();
         moments_.pop();
-        if (moment.rank >= 0) ready_.insert(moment.rank);
+        if (moment.rank >= 0) ready_.add(moment.rank);
         if (moment.processor >= 0) end_work(moment);
       }
       settle();
@@ -192,11 +194,10 @@ class Player {
   /// Lets ranks go on as far as they can at this moment.
   void settle() {
     while (!ready_.empty()) {
-      const int rank = *ready_.begin();
-      ready_.erase(ready_.begin());
+      const int rank = ready_.take();
       if (!has_operation(rank)) continue;
       account(processors_[processor_of_[rank]]);
-      changed_.insert(processor_of_[rank]);
+      changed_.add(processor_of_[rank]);
       while (has_operation(rank) && advance(rank)) continue;
       if (!has_operation(rank)) {
         --num_left_;
@@ -204,8 +205,7 @@ class Player {
         moments_.push({.us = ready_us(rank), .rank = rank});
       }
     }
-    for (const int processor : changed_) begin_work(processor);
-    changed_.clear();
+    while (!changed_.empty()) begin_work(changed_.take());
   }
 
   /// One phase of the rank's operation, if it can end now.
@@ -226,7 +226,7 @@ class Player {
     if (ready_us(rank) > now_) return false;
     if (operation(rank).kind == OperationKind::kRecv) {
       channel(rank).taken_us.push_back(now_);
-      ready_.insert(program_.channels[operation(rank).channel].from_rank);  // It may have room now.
+      ready_.add(program_.channels[operation(rank).channel].from_rank);  // It may have room now.
     }
     if (now_ > state.begin_us) {
       result_.events.push_back(
@@ -268,7 +268,7 @@ class Player {
         const double begin = arrived.empty() ? now_ : std::max(now_, arrived.back());
         posted.push_back(now_);
         arrived.push_back(begin + delay);
-        ready_.insert(program_.channels[operation.channel].to_rank);
+        ready_.add(program_.channels[operation.channel].to_rank);
         return;
       }
       case schedule::Wait::kSum:
@@ -303,7 +303,7 @@ class Player {
     if (collective.num_present == static_cast<int>(program_.groups[group].ranks.size())) {
       const double before = index == 0 ? now_ : state.collectives[index - 1].done_us;
       collective.done_us = std::max(now_, before) + delay;
-      for (const auto& [other, num] : state.num_played) ready_.insert(other);
+      for (const auto& [other, num] : state.num_played) ready_.add(other);
     }
     return index;
   }
@@ -353,9 +353,9 @@ class Player {
     Processor& processor = processors_[moment.processor];
     if (moment.version != processor.version) return;  // Others have come or gone since.
     account(processor);
-    changed_.insert(moment.processor);
+    changed_.add(moment.processor);
     for (const int rank : processor.ranks) {
-      if (has_operation(rank) && !is_at_work(rank)) ready_.insert(rank);
+      if (has_operation(rank) && !is_at_work(rank)) ready_.add(rank);
     }
   }
 
@@ -382,8 +382,8 @@ class Player {
   std::vector<Processor> processors_;
   std::vector<int> processor_of_;  ///< By rank.
   std::vector<GroupState> groups_;
-  std::set<int> ready_;    ///< Ranks that may go on at this moment.
-  std::set<int> changed_;  ///< Processors whose ranks at work may be others now.
+  NumberQueue ready_;    ///< Ranks that may go on at this moment.
+  NumberQueue changed_;  ///< Processors whose ranks at work may be others now.
   std::priority_queue<NextMoment, std::vector<NextMoment>, std::greater<>> moments_;
   std::size_t num_left_ = 0;  ///< Ranks that are not done.
   double now_ = 0;
