@@ -97,8 +97,8 @@ class Teams {
   }
 
   Description describe(int captain) {
-    Description text;
     const std::vector<int>& members = members_[captain];
+    Description text = {std::ssize(members)};
     for (const int replica : members) add_replica(replica, text);
     for (const topology::SharedCores* shared : crowded_of_[captain]) {
       text.insert(text.end(), {shared->num_cores, std::ssize(shared->ranks)});
