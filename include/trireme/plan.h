@@ -165,7 +165,8 @@ struct PlanOptions {
   /// A stage's values are whole while it runs, and while the stage before it does: for several stages a rank. Parameters
   /// with several uses stay whole.
   bool shard_parameters = false;
-  /// `simple`, `interleaved`, `zero_bubble`, `v_half` or `v_min` (the two with two stages a rank); empty: the best.
+  /// `simple`, `interleaved`, `zero_bubble`, with one stage a rank `zero_bubble_h2`, with two `v_half` or `v_min`; empty: the
+  /// best.
   std::string schedule;
   /// A schedule of one's own, which the schedule checker passes; without a profile only, instead of `schedule`.
   std::filesystem::path schedule_file;

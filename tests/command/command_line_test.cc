@@ -110,6 +110,34 @@ TEST_F(CommandLine, ReadsOptionsFromAFile) {
   EXPECT_THAT(answer.out, HasSubstr("step      1"));
 }
 
+TEST_F(CommandLine, SimulatesStepsWhoseTimesDiffer) {
+  ASSERT_EQ(run(make_net, {"record", "--out", folder_.string()}).code, 0);
+  const std::vector<std::string> files = {"--graph",    path("train.graph.json"),
+                                          "--profile",  path("profile.json"),
+                                          "--topology", path("topology.json")};
+  ASSERT_EQ(run(make_net, {"profile", "--microbatch", "2", "--out", path("profile.json"),
+                           "--topology", path("topology.json")})
+                .code,
+            0);
+  std::vector<std::string> words = {"partition", "--batch", "8", "--out", path("plan.json")};
+  words.insert(words.end(), files.begin(), files.end());
+  ASSERT_EQ(run(make_net, words).code, 0);
+  words = {"simulate", "--plan", path("plan.json")};
+  words.insert(words.end(), files.begin(), files.end());
+  EXPECT_EQ(run(make_net, words).out.find("at random"), std::string::npos);
+  words.insert(words.end(), {"--slow-part", "0.5", "--slow-factor", "3"});
+  EXPECT_THAT(run(make_net, words).out, HasSubstr("\n100 steps whose times differ at random: "));
+  words.insert(words.end(), {"--random-steps", "50", "--json"});
+  const Json json = Json::parse(run(make_net, words).out);
+  const Json& steps = json["random_steps"];
+  EXPECT_NEAR(steps["slowest_ms"].get<double>(), 3 * json["step_ms"].get<double>(), 1e-9);
+  EXPECT_GT(steps["mean_ms"], json["step_ms"]);
+  EXPECT_LT(steps["mean_ms"], steps["slowest_ms"]);
+  EXPECT_EQ(Json::parse(run(make_net, words).out), json);
+  words.insert(words.end(), {"--spread", "-1"});
+  EXPECT_EQ(run(make_net, words).code, 2);
+}
+
 TEST_F(CommandLine, EveryVerbShowsAnExample) {
   for (const std::string verb :
        {"record", "profile", "partition", "simulate", "train", "verify", "report", "show"}) {

@@ -57,6 +57,36 @@ TEST_F(PlanVerb, DaysOfTokensDoNotDependOnTheSearchedLength) {
   EXPECT_EQ(published_days("2048"), published_days("4096"));
 }
 
+TEST_F(PlanVerb, FailuresMakeATrainingLonger) {
+  const std::vector<std::string> words = {"plan",
+                                          "gpt-7.5b",
+                                          "--topology",
+                                          "dgx_a100",
+                                          "--hosts",
+                                          "16",
+                                          "--samples",
+                                          "1e6",
+                                          "--most",
+                                          "1",
+                                          "--mtbf-hours",
+                                          "160",
+                                          "--restart-seconds",
+                                          "900"};
+  EXPECT_THAT(run(make_net, words).out,
+              testing::AllOf(
+                  HasSubstr("with failures"),
+                  HasSubstr("a failure every 10.0 hours; with a checkpoint every 34.0 minutes")));
+  std::vector<std::string> more = words;
+  more.insert(more.end(), {"--checkpoint-every", "36000", "--json"});
+  const Json json = Json::parse(run(make_net, more).out);
+  EXPECT_EQ(json["goodput"]["interval_s"], 36000);
+  const double part = json["goodput"]["part"], days = json["best"][0]["days"];
+  EXPECT_DOUBLE_EQ(json["best"][0]["days_with_failures"], days / part);
+  EXPECT_LT(part, 0.6);  // every second hour of ten is lost
+  EXPECT_THAT(run(make_net, {"plan", "gpt-7.5b", "--restart-seconds", "1"}).err,
+              HasSubstr("--mtbf-hours"));
+}
+
 TEST_F(PlanVerb, SaysWhatWasNeverComparedWithARun) {
   EXPECT_THAT(run(make_net, {"plan", "gpt-7.5b", "--topology", "gb200_nvl72"}).out,
               HasSubstr("no published run on GB200 was compared with"));

@@ -70,6 +70,34 @@ TEST_F(Show, KnowsEveryFormByItsFormat) {
   EXPECT_THAT(show("program.json"), HasSubstr("\nrank 1\n  recv v"));
 }
 
+TEST_F(Show, WritesTheOrderOfAPlanAsATable) {
+  ASSERT_EQ(run(make_net, {"record", "--out", folder_.string()}).code, 0);
+  const auto answer_of = [&](const std::vector<std::string>& words, int code = 0) {
+    const Answer answer = run(make_net, words);
+    EXPECT_EQ(answer.code, code) << answer.err;
+    return answer.out + answer.err;
+  };
+  const auto partition = [&](const std::string& option, const std::string& value, int code = 0) {
+    return answer_of({"partition", "--graph", path("train.graph.json"), "--cut-at", "3", "--batch",
+                      "6", "--microbatch", "2", option, value, "--out", path("plan.json")},
+                     code);
+  };
+  partition("--schedule", "interleaved");
+  answer_of({"show", path("plan.json"), "--order", path("own.csv")});
+  EXPECT_EQ(read_file(path("own.csv")), "0F0,0F1,,0B0,0F2,0B1,,0B2\n,1F0,1B0,1F1,1B1,1F2,1B2,\n");
+  EXPECT_THAT(answer_of({"show", path("own.csv"), "--order", path("own.json")}),
+              HasSubstr("rank 1 | .. F0 B0"));
+  EXPECT_EQ(schedule::load_schedule(path("own.json")),
+            schedule::make_schedule("interleaved", 2, 3));
+  partition("--schedule-file", path("own.csv"));
+  EXPECT_EQ(layout::load(path("plan.json")).schedule.name, "custom");
+  write_file_atomically(path("own.csv"), std::string_view("0F0,0F1,0B1\n1F0,1B0,1F1,1B1\n"));
+  EXPECT_THAT(partition("--schedule-file", path("own.csv"), 1),
+              HasSubstr("own.csv, row 1, column 3: 0B1: expected 0B0\nrow 1 | 0F0 0F1 0B1\n"));
+  EXPECT_THAT(answer_of({"show", path("train.graph.json"), "--order", path("own.csv")}, 2),
+              HasSubstr("is a trireme.graph, and --order is for plans and schedules"));
+}
+
 TEST_F(Show, DrawsTimelines) {
   const std::array<schedule::Timeline, 2> timelines = {
       {{"predicted", 0, {{.rank = 0, .kind = "F", .name = "0F0", .duration_us = 10}}},

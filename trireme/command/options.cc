@@ -80,7 +80,8 @@ void PlanArguments::add_to(CLI::App& app, bool with_file) {
           "And of their values and gradients: a stage's are gathered while it runs, and the "
           "next one's; with several stages on a rank (fully sharded)"),
       app.add_option("--schedule-file", options.schedule_file,
-                     "A schedule of your own (docs/formats.md), without a profile"),
+                     "A schedule of your own, JSON or a table .csv (docs/formats.md), without a "
+                     "profile"),
   };
   for (CLI::Option* option : own) {
     if (option->get_type_name() != "TEXT" && option->get_default_str().empty()) {

@@ -1,10 +1,12 @@
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "trireme/arguments/numbers.h"
 #include "trireme/arguments/words.h"
 #include "trireme/command/verbs.h"
 #include "trireme/error.h"
+#include "trireme/plan/analytic/failures.h"
 #include "trireme/plan/analytic/layout_search.h"
 #include "trireme/plan/analytic/search_show.h"
 
@@ -17,6 +19,8 @@ struct PlanVerbOptions {
   analytic::LayoutSearch search{.global_batch = 0};
   double num_samples = 0;
   double num_tokens = 0;
+  double mtbf_hours = 0;  ///< Of a host; 0: failures are not asked about.
+  analytic::Failures failures;
 };
 
 /// The batch of a published layout on so many hosts, else of any; without one a sample for each device.
@@ -26,6 +30,14 @@ std::int64_t usual_batch(const PlanVerbOptions& options, const analytic::Machine
     if (one.layout.global_batch > 1) return one.layout.global_batch;
   }
   return options.search.num_hosts * machine.devices_per_host;
+}
+
+/// Nothing where failures were not asked about.
+std::optional<analytic::Goodput> goodput_of(const PlanVerbOptions& options) {
+  if (options.mtbf_hours == 0) return std::nullopt;
+  analytic::Failures failures = options.failures;
+  failures.host_mtbf_s = options.mtbf_hours * 3600;
+  return analytic::goodput(failures, options.search.num_hosts);
 }
 
 int plan_layouts(PlanVerbOptions options, bool has_type, const Context& context) {
@@ -46,9 +58,31 @@ int plan_layouts(PlanVerbOptions options, bool has_type, const Context& context)
   analytic::ShownSearch shown{.shape = shape, .machine = machine, .search = search, .found = found};
   shown.num_samples = options.num_samples;
   shown.num_tokens = options.num_tokens;
+  shown.goodput = goodput_of(options);
   analytic::add_published(analytic::usual_achieved(), shown);
   print(context, analytic::to_json(shown), analytic::show(shown));
   return 0;
+}
+
+void add_failures(CLI::App& app, PlanVerbOptions& options) {
+  CLI::Option* mtbf =
+      app.add_option("--mtbf-hours", options.mtbf_hours,
+                     "Mean hours between failures of one host: how much of the time is lost")
+          ->check(CLI::PositiveNumber);
+  app.add_option("--checkpoint-seconds", options.failures.checkpoint_s,
+                 "For which training stands still at a checkpoint")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->needs(mtbf);
+  app.add_option("--checkpoint-every", options.failures.interval_s,
+                 "Seconds of training between checkpoints; without it the best")
+      ->check(CLI::PositiveNumber)
+      ->needs(mtbf);
+  app.add_option("--restart-seconds", options.failures.restart_s,
+                 "From a failure until training goes on")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->needs(mtbf);
 }
 
 }  // namespace
@@ -82,6 +116,7 @@ Body add_plan(CLI::App& app, Context& context) {
                  "Samples of the training: how many days it takes")
       ->check(CLI::PositiveNumber);
   app.add_option("--tokens", options->num_tokens, "The same in tokens")->check(CLI::PositiveNumber);
+  add_failures(app, *options);
   app.add_option("--most", search.most, "Layouts to print")
       ->check(arguments::positive())
       ->capture_default_str();

@@ -19,7 +19,9 @@
 #include "trireme/plan/profile/profile_show.h"
 #include "trireme/plan/schedule/execution.h"
 #include "trireme/plan/schedule/schedule_check.h"
+#include "trireme/plan/schedule/schedule_csv.h"
 #include "trireme/plan/schedule/schedule_json.h"
+#include "trireme/plan/schedule/schedules.h"
 #include "trireme/plan/schedule/step_program_show.h"
 #include "trireme/plan/schedule/timeline.h"
 #include "trireme/plan/schedule/timeline_json.h"
@@ -37,7 +39,12 @@ constexpr int kColumns = 100;
 struct ShowVerbOptions {
   std::string file;
   std::string graph;  ///< Empty: not given.
+  std::string order;  ///< File for a plan's or schedule's order; empty: not wanted.
 };
+
+void save_order(const ShowVerbOptions& options, const layout::Plan& plan) {
+  if (!options.order.empty()) schedule::save(schedule::schedule_of(plan), options.order);
+}
 
 Shown show_graph(const ShowVerbOptions& options) {
   const graph::Graph graph = graph::load(options.file);
@@ -47,10 +54,12 @@ Shown show_graph(const ShowVerbOptions& options) {
 Shown show_plan(const ShowVerbOptions& options) {
   if (options.graph.empty()) {
     const layout::Plan plan = layout::load(options.file);
+    save_order(options, plan);
     return {layout::to_json(plan), layout::show(plan)};
   }
   const graph::Graph recorded = graph::load(options.graph);
   const layout::Plan plan = layout::load(options.file, recorded);
+  save_order(options, plan);
   return {layout::to_json(plan), layout::show(plan, layout::planned_graph(recorded, plan))};
 }
 
@@ -76,6 +85,7 @@ Shown show_map(const ShowVerbOptions& options) {
 Shown show_schedule(const ShowVerbOptions& options) {
   const schedule::Schedule schedule = schedule::load_schedule(options.file);
   schedule::check(schedule);
+  if (!options.order.empty()) schedule::save(schedule, options.order);
   return {schedule::to_json(schedule), schedule::grid(schedule, {.max_columns = kColumns})};
 }
 
@@ -117,23 +127,24 @@ Shown show_checkpoint(const ShowVerbOptions& options) {
 /// A form of file, and what prints it.
 struct Form {
   std::string_view format;
-  bool has_graph;  ///< Whether --graph adds to it.
   Shown (*show)(const ShowVerbOptions& options);
+  bool has_graph = false;  ///< Whether --graph adds to it.
+  bool has_order = false;  ///< Whether --order has something to write.
 };
 
 constexpr std::array<Form, 12> kForms = {{
-    {graph::kGraphDocument.format, false, show_graph},
-    {profile::kProfileDocument.format, true, show_profile},
-    {topology::kTopologyDocument.format, false, show_topology},
-    {layout::kPlanDocument.format, true, show_plan},
-    {layout::kParameterMapDocument.format, false, show_map},
-    {schedule::kScheduleDocument.format, false, show_schedule},
-    {schedule::kStepProgramDocument.format, false, show_step_program},
-    {schedule::kTimelineDocument.format, false, show_timeline},
-    {checkpoint::kIndexDocument.format, false, show_checkpoint},
-    {collectives::kCostsDocument.format, false, show_costs},
-    {session::kRunDocument.format, false, show_run},
-    {session::kBestDocument.format, false, show_best},
+    {graph::kGraphDocument.format, show_graph},
+    {profile::kProfileDocument.format, show_profile, true},
+    {topology::kTopologyDocument.format, show_topology},
+    {layout::kPlanDocument.format, show_plan, true, true},
+    {layout::kParameterMapDocument.format, show_map},
+    {schedule::kScheduleDocument.format, show_schedule, false, true},
+    {schedule::kStepProgramDocument.format, show_step_program},
+    {schedule::kTimelineDocument.format, show_timeline},
+    {checkpoint::kIndexDocument.format, show_checkpoint},
+    {collectives::kCostsDocument.format, show_costs},
+    {session::kRunDocument.format, show_run},
+    {session::kBestDocument.format, show_best},
 }};
 
 /// What a recipe of this program shows of a form of its own; nothing where none knows it.
@@ -149,13 +160,19 @@ std::optional<Shown> show_recipe_document(const Context& context, const std::str
 }
 
 Shown show_document(const ShowVerbOptions& options, const Context& context) {
-  const std::string format = document_format(options.file);
+  const std::string format = schedule::is_csv(options.file)
+                                 ? std::string(schedule::kScheduleDocument.format)
+                                 : document_format(options.file);
   const auto* form =
       std::ranges::find_if(kForms, [&](const Form& one) { return one.format == format; });
   const bool is_ours = form != kForms.end();
   if (!options.graph.empty() && !(is_ours && form->has_graph)) {
     throw Error(ErrorKind::kInvalidArgument, "'" + options.file + "' is a " + format +
                                                  ", to which --graph adds nothing; leave it out");
+  }
+  if (!options.order.empty() && !(is_ours && form->has_order)) {
+    throw Error(ErrorKind::kInvalidArgument, "'" + options.file + "' is a " + format +
+                                                 ", and --order is for plans and schedules");
   }
   if (is_ours) return form->show(options);
   if (auto shown = show_recipe_document(context, format, options.file)) return *std::move(shown);
@@ -189,10 +206,13 @@ Body add_show(CLI::App& app, Context& context) {
   auto options = std::make_shared<ShowVerbOptions>();
   app.add_option(
          "file", options->file,
-         "Any of Trireme's JSON files, metrics.jsonl, safetensors; or a run's folder, one of "
-         "its checkpoints, `latest`")
+         "Any of Trireme's JSON files, a schedule's table (.csv), metrics.jsonl, safetensors; or a "
+         "run's folder, one of its checkpoints, `latest`")
       ->required();
   app.add_option("--graph", options->graph, "Graph of the plan or profile, to name their nodes");
+  app.add_option("--order", options->order,
+                 "Write which rank runs what in which order here: a table for spreadsheets and "
+                 "torch.distributed.pipelining where the name ends with .csv, else JSON");
   app.footer("Example: trireme show plan.json --graph run/train.graph.json");
   return [options, &context] { return show(*options, context); };
 }

@@ -302,6 +302,23 @@ simulate::Forecast forecast(const graph::Graph& planned, const layout::Plan& pla
   return simulate::forecast({planned, plan, map, profile, topology}, options);
 }
 
+simulate::StepSpread spread_of_steps(const graph::Graph& graph, const layout::Plan& plan,
+                                     const MeasuredCosts& costs, const TrainingOptions& training,
+                                     const simulate::Stragglers& stragglers) {
+  const graph::Graph planned = layout::planned_graph(graph, plan);
+  const profile::Profile profile = costs_of(costs.profile.value(), training);
+  const topology::Topology& topology = costs.topology.value();
+  const layout::ParameterMap map = layout::make_parameter_map(planned, plan);
+  const simulate::PriceInputs inputs{planned, plan, map, profile, topology};
+  simulate::ForecastOptions options = forecast_options(training);
+  options.program.tolerant = true;
+  const simulate::Forecast step = simulate::forecast(inputs, options);
+  return simulate::play_stragglers(
+      step.program,
+      simulate::prices(step.program, step.stages, inputs, options.memory.gradient_dtype), topology,
+      stragglers);
+}
+
 double compute_seconds(const simulate::Forecast& step, const BatchLayout& batch) {
   double microseconds = 0;  // of a microbatch
   for (const simulate::StageCost& stage : step.stages) {

@@ -9,6 +9,7 @@
 #include "trireme/plan/partition/what_if.h"
 #include "trireme/plan/schedule/timeline.h"
 #include "trireme/plan/simulate/forecast.h"
+#include "trireme/plan/simulate/stragglers.h"
 #include "trireme/session.h"
 #include "trireme/wire/collectives/world.h"
 
@@ -65,6 +66,11 @@ bool plans_itself(const SessionOptions& options, int world_size);
 simulate::Forecast forecast(const graph::Graph& planned, const layout::Plan& plan,
                             const profile::Profile& profile, const topology::Topology& topology,
                             const TrainingOptions& training);
+
+/// How long steps of `plan` take whose times differ at random. Errors of simulate::play_stragglers.
+simulate::StepSpread spread_of_steps(const graph::Graph& graph, const layout::Plan& plan,
+                                     const MeasuredCosts& costs, const TrainingOptions& training,
+                                     const simulate::Stragglers& stragglers);
 
 /// Of forwards and backwards of a step, all ranks together.
 double compute_seconds(const simulate::Forecast& step, const BatchLayout& batch);

@@ -24,13 +24,14 @@ using ::testing::HasSubstr;
 /// Two stages of 2 and 1 nodes of 12 us (F 4, I 4, W 4), four microbatches, links of 5 us.
 struct WhatIfCase {
   Model model = make_chain(std::vector<ChainNode>(3, {4, 4, 4, 1, 1}));
-  topology::Topology topology = make_topology(2);
+  topology::Topology topology;
   layout::Plan plan;
   simulate::ForecastOptions options;
 
-  WhatIfCase() {
+  explicit WhatIfCase(int replicas = 1) : topology(make_topology(2 * replicas)) {
     model.profile.links = {{profile::LinkKind::kHost, {{0, 5, 5}}}};
-    plan = layout::testing::make_plan(model.graph, {{2}, /*num_microbatches=*/4, 1, "interleaved"});
+    plan = layout::testing::make_plan(model.graph,
+                                      {{2}, /*num_microbatches=*/4, replicas, "interleaved"});
   }
 
   PlannedStep step() const { return {model.graph, plan, model.profile, topology, options}; }
@@ -124,6 +125,41 @@ TEST(WhatIf, MeasuredTimesArePlayed) {
   const WhatIf* equal = find_change(late, "microbatches of equal length");
   ASSERT_NE(equal, nullptr);
   EXPECT_LE(equal->step_us, late.now.step_us);
+}
+
+TEST(WhatIf, AReplicaThatIsLateIsSeen) {
+  const WhatIfCase one(/*replicas=*/2);
+  const simulate::Forecast forecast = one.forecast();
+  schedule::Timeline measured = simulate::predicted_timeline(forecast.program, forecast.simulation);
+  for (schedule::TimelineEvent& event : measured.events) {
+    if (event.rank == 1 && event.name == "0B3") event.duration_us += 1000;
+  }
+  PlannedStep step = one.step();
+  step.measured = &measured;
+  const WhatIfs late = what_if(step);
+  EXPECT_EQ(late.now.step_us, forecast.simulation.step_us + 1000);
+  const WhatIf* fastest = find_change(late, "no replica slower than the fastest");
+  ASSERT_NE(fastest, nullptr);
+  EXPECT_EQ(fastest->step_us, forecast.simulation.step_us);
+  EXPECT_EQ(find_change(late, "times 10 % apart at random, mean step"), nullptr);
+}
+
+/// Who is late makes others wait, so that the mean is longer too.
+TEST(WhatIf, TimesThatDifferMakeStepsLonger) {
+  for (const int replicas : {1, 4}) {
+    const WhatIfCase one(replicas);
+    const WhatIfs all = what_if(one.step());
+    const WhatIf *mean = find_change(all, "times 10 % apart at random, mean step"),
+                 *rare = find_change(all, "times 10 % apart at random, 1 step in 20");
+    ASSERT_NE(mean, nullptr);
+    ASSERT_NE(rare, nullptr);
+    // Stage 0 hardly waits, so that its mean is the step's.
+    EXPECT_LT(mean->step_us, (replicas == 1 ? 1.01 : 1.2) * all.now.step_us);
+    EXPECT_GT(mean->step_us, (replicas == 1 ? 0.99 : 1.02) * all.now.step_us);
+    EXPECT_GT(rare->step_us, mean->step_us);
+    EXPECT_EQ(rare->us_per_sample, rare->step_us / (4 * replicas));
+    EXPECT_EQ(find_change(all, "no replica slower than the fastest"), nullptr);
+  }
 }
 
 TEST(WhatIf, IsShownAsATable) {

@@ -62,7 +62,10 @@ std::vector<std::string> row_of(const ShownSearch& shown, const FoundLayout& one
                                   fmt::format("{:.1f}", one.step.samples_per_s(layout)),
                                   fmt::format("{:.1f}", one.step.memory.total() / kGiB),
                                   limit_of(one.step)};
-  if (shown.has_length()) row.push_back(fmt::format("{:.2f}", days_of(shown, one)));
+  if (!shown.has_length()) return row;
+  row.push_back(fmt::format("{:.2f}", days_of(shown, one)));
+  if (shown.goodput)
+    row.push_back(fmt::format("{:.2f}", days_of(shown, one) / shown.goodput->part));
   return row;
 }
 
@@ -71,6 +74,7 @@ graph::Table table_of(const ShownSearch& shown) {
                                     ">microbatch", "recompute", "sharded",   ">step s",
                                     ">samples/s",  ">GiB",      "limited by"};
   if (shown.has_length()) heads.emplace_back(">days");
+  if (shown.has_length() && shown.goodput) heads.emplace_back(">with failures");
   return graph::Table(heads);
 }
 
@@ -100,6 +104,14 @@ std::string show_published(const ShownSearch& shown) {
     text += fmt::format(" [{}]\n", source.source);
   }
   return text;
+}
+
+std::string goodput_text(const ShownSearch& shown) {
+  if (!shown.goodput) return "";
+  return fmt::format(
+      "\na failure every {:.1f} hours; with a checkpoint every {:.1f} minutes {:.1f} % of the time "
+      "makes progress that lasts\n",
+      shown.goodput->mtbf_s / 3600, shown.goodput->interval_s / 60, 100 * shown.goodput->part);
 }
 
 /// A warning where nothing of these devices, or of such models, was compared with a run.
@@ -193,7 +205,7 @@ std::string show(const ShownSearch& shown) {
       shown.search.memory_part * machine.accelerator.memory_bytes / kGiB);
   graph::Table table = table_of(shown);
   for (const FoundLayout& one : shown.found.best) table.add(row_of(shown, one));
-  return text + table.text() + fitted_text(shown) + show_published(shown);
+  return text + table.text() + goodput_text(shown) + fitted_text(shown) + show_published(shown);
 }
 
 Json to_json(const ShownSearch& shown) {
@@ -204,6 +216,9 @@ Json to_json(const ShownSearch& shown) {
     json["samples_per_s"] = one.step.samples_per_s(one.layout);
     json["limited_by"] = limit_of(one.step);
     if (shown.has_length()) json["days"] = days_of(shown, one);
+    if (shown.has_length() && shown.goodput) {
+      json["days_with_failures"] = days_of(shown, one) / shown.goodput->part;
+    }
     best.push_back(std::move(json));
   }
   for (std::size_t i = 0; i < shown.sources.size(); ++i) {
@@ -219,16 +234,22 @@ Json to_json(const ShownSearch& shown) {
     add("predicted_step_s", shown.published[i].step.step_s);
     published.push_back(std::move(json));
   }
-  return {{"model", shown.shape.name},
-          {"parameters", parameters(shown.shape)},
-          {"machine", shown.machine.name},
-          {"compared_with_runs",
-           is_fitted(shown.machine.accelerator.name) && shown.shape.is_transformer()},
-          {"hosts", shown.search.num_hosts},
-          {"tried", shown.found.num_tried},
-          {"fitting", shown.found.num_fitting},
-          {"best", best},
-          {"published", published}};
+  Json json = {{"model", shown.shape.name},
+               {"parameters", parameters(shown.shape)},
+               {"machine", shown.machine.name},
+               {"compared_with_runs",
+                is_fitted(shown.machine.accelerator.name) && shown.shape.is_transformer()},
+               {"hosts", shown.search.num_hosts},
+               {"tried", shown.found.num_tried},
+               {"fitting", shown.found.num_fitting},
+               {"best", best},
+               {"published", published}};
+  if (shown.goodput) {
+    json["goodput"] = {{"part", shown.goodput->part},
+                       {"interval_s", shown.goodput->interval_s},
+                       {"mtbf_s", shown.goodput->mtbf_s}};
+  }
+  return json;
 }
 
 }  // namespace trireme::analytic

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "trireme/base/json.h"
+#include "trireme/plan/analytic/failures.h"
 #include "trireme/plan/analytic/layout_search.h"
 
 namespace trireme::analytic {
@@ -20,6 +22,7 @@ struct ShownSearch {
   std::vector<PublishedLayout> sources;
   double num_samples = 0;  ///< Of a training; 0: not asked.
   double num_tokens = 0;   ///< The same in tokens, of samples that are as long as each layout's.
+  std::optional<Goodput> goodput = {};  ///< Of as many hosts, where failures were asked about.
 
   bool has_length() const { return num_samples > 0 || num_tokens > 0; }
 };

@@ -120,8 +120,10 @@ Candidate evaluate(const Problem& problem, const Setting& setting, const std::ve
 Candidate forecast_of(const Problem& problem, const graph::Graph& planned, layout::Plan plan) {
   const layout::ParameterMap map =
       layout::make_parameter_map(planned, plan, {.graph_sha256 = problem.graph_sha256});
-  simulate::Forecast forecast = simulate::forecast(
-      {planned, plan, map, problem.profile, problem.topology}, problem.options.forecast);
+  simulate::ForecastOptions options = problem.options.forecast;
+  options.plays_alike_once = true;
+  simulate::Forecast forecast =
+      simulate::forecast({planned, plan, map, problem.profile, problem.topology}, options);
   return {std::move(plan), std::move(forecast)};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "trireme/error.h"
 #include "trireme/plan/graph/text_table.h"
 #include "trireme/plan/layout/parameter_map.h"
+#include "trireme/plan/partition/what_if_late.h"
 #include "trireme/plan/schedule/schedules.h"
 #include "trireme/plan/simulate/forecast.h"
 #include "trireme/plan/simulate/predicted_timeline.h"
@@ -64,6 +66,21 @@ ChangePrices averaged(Key key) {
       if (!is_action(operation)) return;
       const auto& [work, count] = sums[key(operation)];
       price.work_us = work / count;
+    });
+  };
+}
+
+/// Every action takes the least that it takes in one of the replicas.
+ChangePrices with_fastest_replicas() {
+  return [](const schedule::StepProgram& program, Prices& prices) {
+    std::map<schedule::Action, double> least;
+    for_each(program, prices, [&](int, const Operation& operation, const Price& price) {
+      if (!is_action(operation)) return;
+      double& us = least.try_emplace(operation.action, price.work_us).first->second;
+      us = std::min(us, price.work_us);
+    });
+    for_each(program, prices, [&](int, const Operation& operation, Price& price) {
+      if (is_action(operation)) price.work_us = least.at(operation.action);
     });
   };
 }
@@ -209,7 +226,10 @@ class Player {
     result.now = played("as it is", {});
     add_machines();
     add_plans();
-    if (step_.measured == nullptr) add_new_plans();
+    if (step_.measured == nullptr) {
+      std::ranges::move(what_if_late(step_), std::back_inserter(changes_));
+      add_new_plans();
+    }
     std::stable_sort(changes_.begin(), changes_.end(), [](const WhatIf& a, const WhatIf& b) {
       return a.us_per_sample < b.us_per_sample;
     });
@@ -233,12 +253,15 @@ class Player {
     const graph::Graph planned = layout::planned_graph(step_.recorded, plan);
     const layout::ParameterMap map = layout::make_parameter_map(planned, plan);
     const simulate::PriceInputs inputs{planned, plan, map, profile, topology};
-    const simulate::Forecast forecast = simulate::forecast(inputs, step_.options);
+    simulate::ForecastOptions options = step_.options;
+    options.plays_alike_once = measured_.is_empty();  // What was measured differs between replicas.
+    const simulate::Forecast forecast = simulate::forecast(inputs, options);
     Prices prices = simulate::prices(forecast.program, forecast.stages, inputs,
                                      step_.options.memory.gradient_dtype);
     measured_.apply(plan, forecast.program, prices);
     if (change) change(forecast.program, prices);
-    const double step_us = simulate::simulate(forecast.program, prices, topology).step_us;
+    const double step_us =
+        simulate::simulate(forecast.program, prices, topology, forecast.played_by).step_us;
     return {std::move(what), step_us, step_us / static_cast<double>(plan.batch.global_batch),
             forecast.peak_bytes()};
   }
@@ -284,6 +307,9 @@ class Player {
     add("microbatches of equal length", {}, averaged([](const Operation& operation) {
           return std::pair(operation.action.stage, operation.action.kind);
         }));
+    if (layout::train_role(step_.plan).mesh.data > 1) {
+      add("no replica slower than the fastest", {}, with_fastest_replicas());
+    }
   }
 
   void add_plans() {

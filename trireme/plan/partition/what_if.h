@@ -41,7 +41,8 @@ struct WhatIfs {
 /// The step played again with one thing changed:
 ///
 ///  * what machines take: links twice as fast, or messages, sums and updates in no time; a core for each rank; one stage's
-///    work in half the time; stages of equal length; where the step was measured, microbatches of equal length;
+///    work in half the time; stages of equal length; times that differ at random (what_if_late.h); where the step was
+///    measured, microbatches of equal length, and no replica slower than the fastest;
 ///  * the plan: other schedules, no recomputed stages, twice the microbatches;
 ///  * a new plan: for these machines, with one host more (or a rank, where links between hosts were
 ///    not measured), with twice the memory.

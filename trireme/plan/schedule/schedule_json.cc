@@ -1,8 +1,11 @@
 #include "trireme/plan/schedule/schedule_json.h"
 
+#include "trireme/base/files.h"
 #include "trireme/base/load_document.h"
+#include "trireme/base/sha256.h"
 #include "trireme/error.h"
 #include "trireme/plan/schedule/operation_text.h"
+#include "trireme/plan/schedule/schedule_csv.h"
 
 namespace trireme::schedule {
 namespace {
@@ -132,6 +135,11 @@ StepProgram step_program_from_json(const Json& body) {
 }
 
 std::string save(const Schedule& schedule, const std::filesystem::path& path) {
+  if (is_csv(path)) {
+    const std::string text = to_csv(schedule);
+    write_file_atomically(path, text);
+    return trireme::sha256(text);
+  }
   return write_document(path, kScheduleDocument, to_json(schedule));
 }
 
@@ -140,6 +148,7 @@ std::string save(const StepProgram& program, const std::filesystem::path& path) 
 }
 
 Schedule load_schedule(const std::filesystem::path& path) {
+  if (is_csv(path)) return schedule_from_csv(read_file(path), path.string());
   return load_document(path, kScheduleDocument, schedule_from_json);
 }
 

@@ -26,11 +26,12 @@ Json to_json(const StepProgram& program);
 Schedule schedule_from_json(const Json& body);
 StepProgram step_program_from_json(const Json& body);
 
-/// Writes the document; returns its sha256. Errors of `write_file_atomically`.
+/// Writes the document; returns its sha256. A schedule whose path ends with `.csv` is a table (schedule_csv.h), and must
+/// pass `check`. Errors of `write_file_atomically`.
 std::string save(const Schedule& schedule, const std::filesystem::path& path);
 std::string save(const StepProgram& program, const std::filesystem::path& path);
 
-/// Inverses of `save`. Errors of `read_document` and the functions above, naming the file.
+/// Inverses of `save`. Errors of `read_document` and the functions above, or those of `schedule_from_csv`, naming the file.
 Schedule load_schedule(const std::filesystem::path& path);
 StepProgram load_step_program(const std::filesystem::path& path);
 

@@ -298,4 +298,16 @@ std::vector<RankGroup> groups_of(const StepFacts& facts) {
   return groups;
 }
 
+int group_index(const StepFacts& facts, GroupKind kind, int position, int replica) {
+  switch (kind) {
+    case GroupKind::kWorld:
+      return 0;
+    case GroupKind::kData:
+      return 1 + position;
+    case GroupKind::kPipeline:
+      return 1 + facts.num_positions() + replica;
+  }
+  return -1;
+}
+
 }  // namespace trireme::schedule

@@ -116,4 +116,7 @@ StepFacts evaluation_facts(const graph::Graph& planned, const layout::Plan& plan
 std::vector<Channel> channels_of(const StepFacts& facts);
 std::vector<RankGroup> groups_of(const StepFacts& facts);
 
+/// Which of `groups_of` the rank at a position of `replica` belongs to.
+int group_index(const StepFacts& facts, GroupKind kind, int position, int replica);
+
 }  // namespace trireme::schedule

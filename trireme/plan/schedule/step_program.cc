@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -29,18 +30,13 @@ class RankWriter {
  public:
   RankWriter(const StepFacts& facts, const StepProgram& program, int position, int replica)
       : facts_(facts), stages_(facts.stages_at(position)), replica_(replica) {
-    const int rank = facts.rank_at(position, replica);
-    for (std::size_t c = 0; c < program.channels.size(); ++c) {
+    const auto num_replicas = static_cast<std::size_t>(facts.num_replicas());
+    for (std::size_t c = replica; c < program.channels.size(); c += num_replicas) {
       const Channel& channel = program.channels[c];
-      // Of the replica, whichever end is here.
-      if (channel.from_rank != facts.rank(channel.from_stage, replica)) continue;
       channels_[{channel.kind, channel.from_stage, channel.to_stage}] = static_cast<int>(c);
     }
-    for (std::size_t g = 0; g < program.groups.size(); ++g) {
-      const RankGroup& group = program.groups[g];
-      if (std::ranges::count(group.ranks, rank) != 0) {
-        groups_[group.kind] = static_cast<int>(g);
-      }
+    for (const GroupKind kind : {GroupKind::kWorld, GroupKind::kData, GroupKind::kPipeline}) {
+      groups_[kind] = group_index(facts, kind, position, replica);
     }
   }
 
@@ -177,11 +173,15 @@ class RankWriter {
   std::vector<Operation> operations_;
 };
 
-StepProgram write_program(const StepFacts& facts, const Schedule& schedule) {
+/// replicas   whose ranks get operations; empty: all.
+StepProgram write_program(const StepFacts& facts, const Schedule& schedule,
+                          const std::vector<int>& replicas = {}) {
   StepProgram program{facts.num_microbatches, channels_of(facts), groups_of(facts), {}};
   program.ranks.resize(facts.num_ranks);
-  for (int position = 0; position < facts.num_positions(); ++position) {
-    for (int replica = 0; replica < facts.num_replicas(); ++replica) {
+  std::vector<int> all(facts.num_replicas());
+  std::iota(all.begin(), all.end(), 0);
+  for (const int replica : replicas.empty() ? all : replicas) {
+    for (int position = 0; position < facts.num_positions(); ++position) {
       RankWriter writer(facts, program, position, replica);
       program.ranks[facts.rank_at(position, replica)] = writer.write(schedule.ranks[position]);
     }
@@ -194,7 +194,7 @@ StepProgram write_program(const StepFacts& facts, const Schedule& schedule) {
 StepProgram make_step_program(const graph::Graph& planned, const layout::Plan& plan,
                               const layout::ParameterMap& map, const ProgramOptions& options) {
   const StepFacts facts = step_facts(planned, plan, map, options);
-  return write_program(facts, schedule_of(plan));
+  return write_program(facts, schedule_of(plan), options.replicas);
 }
 
 StepProgram make_values_program(const StepProgram& step) {

@@ -54,6 +54,8 @@ struct StepProgram {
 struct ProgramOptions {
   bool has_norm = false;  ///< Whether steps have kNorm: they clip, or end at what is not finite.
   bool tolerant = false;  ///< Takes replicas that do not keep the bits of one (`keeps_bits`).
+  /// Replicas whose ranks get operations, each once; none: all. The others' have none; channels and groups are all.
+  std::vector<int> replicas = {};
 };
 
 /// The step of `plan`, under the schedule that it names.

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_set>
 
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/schedule/schedules.h"
+#include "trireme/plan/simulate/alike_replicas.h"
 #include "trireme/plan/simulate/expected_messages.h"
 #include "trireme/plan/simulate/stage_tensors.h"
 
@@ -86,11 +88,11 @@ double longest_path_us(const graph::Graph& planned, const profile::Profile& prof
 
 /// Processors that a replica has: its ranks, or the cores that all have together if that is less.
 double num_processors(const layout::Role& role, const topology::Topology& topology) {
+  const std::unordered_set<int> placed(role.placement.begin(), role.placement.end());
   double processors = 0;
   for (const topology::SharedCores& shared : topology::shared_cores(topology)) {
-    const auto used = std::count_if(shared.ranks.begin(), shared.ranks.end(), [&](int rank) {
-      return std::find(role.placement.begin(), role.placement.end(), rank) != role.placement.end();
-    });
+    const auto used =
+        std::ranges::count_if(shared.ranks, [&](int rank) { return placed.contains(rank); });
     processors += std::min(static_cast<double>(used), static_cast<double>(shared.num_cores));
   }
   return std::min(processors / role.mesh.data, static_cast<double>(role.mesh.pipeline));
@@ -104,6 +106,15 @@ std::vector<std::int64_t> activation_bytes(const layout::Plan& plan,
     bytes.push_back(memory[layout::rank_of(plan, s, 0)].activations);
   }
   return bytes;
+}
+
+/// Those that are the first of their kind.
+std::vector<int> played_replicas(const std::vector<int>& alike) {
+  std::vector<int> played;
+  for (int r = 0; r < static_cast<int>(alike.size()); ++r) {
+    if (alike[r] == r) played.push_back(r);
+  }
+  return played;
 }
 
 void check_microbatch(const layout::Plan& plan, const profile::Profile& profile) {
@@ -126,16 +137,23 @@ Forecast forecast(const PriceInputs& inputs, const ForecastOptions& options) {
   const auto& [planned, plan, map, profile, topology] = inputs;
   check_microbatch(plan, profile);
   profile::check_countable(profile, planned, plan.batch.num_microbatches());
+  check_places(plan, topology);
   const layout::Role& role = layout::train_role(plan);
   Forecast result;
   result.memory =
       rank_memory(planned, plan, map, stage_tensors(planned, plan, profile), options.memory);
-  result.program = schedule::make_step_program(planned, plan, map, options.program);
+  schedule::ProgramOptions program = options.program;
+  if (options.plays_alike_once) {
+    const std::vector<int> replicas = alike_replicas(plan, map, topology);
+    result.played_by = alike_ranks(plan, replicas);
+    program.replicas = played_replicas(replicas);
+  }
+  result.program = schedule::make_step_program(planned, plan, map, program);
   result.stages = costs_while_holding(stage_costs(planned, plan, profile), profile,
                                       activation_bytes(plan, result.memory));
   const Prices priced =
       prices(result.program, result.stages, inputs, options.memory.gradient_dtype);
-  result.simulation = simulate(result.program, priced, topology);
+  result.simulation = simulate(result.program, priced, topology, result.played_by);
   result.plan_bound_us =
       plan_bound_us(result.stages, plan, topology, layout::crossings(planned, plan));
   result.work_us = recorded_work_us(planned, profile);
@@ -147,7 +165,10 @@ Forecast forecast(const PriceInputs& inputs, const ForecastOptions& options) {
 
 std::vector<RankMemory> expected_memory(const PriceInputs& inputs, const Forecast& forecast,
                                         const MemoryOptions& options) {
-  const auto messages = expected_messages(forecast.program, forecast.simulation, inputs);
+  auto messages = expected_messages(forecast.program, forecast.simulation, inputs);
+  for (std::size_t rank = 0; rank < forecast.played_by.size(); ++rank) {
+    messages[rank] = messages[forecast.played_by[rank]];
+  }
   return rank_memory(inputs.planned, inputs.plan, inputs.map,
                      stage_tensors(inputs.planned, inputs.plan, inputs.profile), options,
                      &messages);

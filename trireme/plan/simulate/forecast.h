@@ -43,12 +43,17 @@ double any_plan_bound_us(double path_us, double work_us, std::int64_t num_microb
 struct ForecastOptions {
   MemoryOptions memory;
   schedule::ProgramOptions program;
+
+  /// Changes speed only: of replicas that are alike (alike_replicas.h) the first is played for all. Program and
+  /// events are then those of the ranks that are played.
+  bool plays_alike_once = false;
 };
 
 /// All that is predicted about a step of a plan.
 struct Forecast {
   std::vector<StageCost> stages;   ///< While ranks hold what the schedule makes them hold.
   std::vector<RankMemory> memory;  ///< By world rank: what no order of events exceeds.
+  std::vector<int> played_by;      ///< By world rank, as for `simulate`; empty: all are played.
   schedule::StepProgram program;
   Simulation simulation;
   double work_us = 0;        ///< Forward and backward of one microbatch of the uncut graph.

@@ -5,6 +5,7 @@
 
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/simulate/rank_elements.h"
 #include "trireme/plan/simulate/rank_memory.h"
 #include "trireme/plan/simulate/stage_cost.h"
 
@@ -16,19 +17,6 @@ using schedule::ChannelKind;
 using schedule::Operation;
 using schedule::OperationKind;
 
-/// Elements that a rank handles once a step.
-struct RankElements {
-  std::int64_t owned = 0;          ///< Of its shards, where state is sharded.
-  std::int64_t further_sites = 0;  ///< Of parameters owned here, beyond their first.
-};
-
-/// Of a slot, those in a shard.
-std::int64_t elements_in(const layout::Slot& slot, const layout::Shard& shard) {
-  const std::int64_t begin = std::max(slot.offset_elements, shard.begin_elements);
-  const std::int64_t end = std::min(slot.offset_elements + slot.num_elements, shard.end_elements);
-  return std::max<std::int64_t>(0, end - begin);
-}
-
 class Pricer {
  public:
   Pricer(const schedule::StepProgram& program, const std::vector<StageCost>& costs,
@@ -39,9 +27,10 @@ class Pricer {
         gradient_dtype_(gradient_dtype),
         sites_(graph::use_sites(inputs.planned)),
         scattered_(layout::scattered_buckets(inputs.map, inputs.plan)),
-        elements_(count_elements(inputs)),
+        elements_(rank_elements(inputs.plan, inputs.map)),
         ready_(bucket_completions(inputs.planned, inputs.plan, inputs.map, inputs.profile)) {
     for (const schedule::RankGroup& group : program.groups) {
+      link_kinds_.push_back(group_link_kind(inputs.topology, group.ranks));
       if (group.kind != schedule::GroupKind::kData) continue;
       for (std::size_t r = 0; r < group.ranks.size(); ++r) {
         place_of_[group.ranks[r]] = {group.index, static_cast<int>(r)};
@@ -58,31 +47,6 @@ class Pricer {
   }
 
  private:
-  /// By position of the pipeline and replica.
-  using Place = std::pair<int, int>;
-
-  static std::map<Place, RankElements> count_elements(const PriceInputs& inputs) {
-    const std::map<std::string, int> owner_of = layout::owner_stages(inputs.map);
-    const int num_replicas = layout::train_role(inputs.plan).mesh.data;
-    std::map<Place, RankElements> elements;
-    for (const layout::Bucket& bucket : inputs.map.buckets) {
-      for (const layout::Slot& slot : bucket.slots) {
-        const int position = layout::position_of(inputs.plan, owner_of.at(slot.parameter));
-        for (int r = 0; r < num_replicas; ++r) {
-          RankElements& owner = elements[{position, r}];
-          if (bucket.kind != layout::BucketKind::kOwner) {
-            owner.further_sites += slot.num_elements;
-          } else if (inputs.plan.sharded_state) {
-            owner.owned += elements_in(slot, bucket.shards[r]);
-          } else {
-            owner.owned += slot.num_elements;
-          }
-        }
-      }
-    }
-    return elements;
-  }
-
   /// Work of the action after a reduction, until its bucket is complete.
   double ready_us(int rank, std::size_t index) const {
     const std::vector<Operation>& operations = program_.ranks[rank];
@@ -93,9 +57,9 @@ class Pricer {
   }
 
   const profile::StepCosts& step() const { return inputs_.profile.step; }
-  RankElements elements(int rank) const {
-    const auto found = elements_.find(place_of_.at(rank));
-    return found == elements_.end() ? RankElements() : found->second;
+  const RankElements& elements(int rank) const {
+    const auto& [position, replica] = place_of_.at(rank);
+    return elements_[replica][position];
   }
 
   double work_us(schedule::ProcessorWork work, int rank, const Operation& operation) const {
@@ -183,14 +147,13 @@ class Pricer {
 
   double group_us(int group, std::int64_t bytes) const {
     if (group < 0) return 0;
-    const std::vector<int>& ranks = program_.groups[group].ranks;
-    return reduce_us(inputs_.profile, group_link_kind(inputs_.topology, ranks), bytes,
-                     static_cast<int>(ranks.size()));
+    return reduce_us(inputs_.profile, link_kinds_[group], bytes,
+                     static_cast<int>(program_.groups[group].ranks.size()));
   }
 
   double bucket_us(const Operation& operation) const {
     const std::vector<int>& ranks = program_.groups[operation.group].ranks;
-    return simulate::bucket_us(inputs_.profile, group_link_kind(inputs_.topology, ranks),
+    return simulate::bucket_us(inputs_.profile, link_kinds_[operation.group],
                                inputs_.map.buckets[operation.item],
                                {.num_ranks = static_cast<int>(ranks.size()),
                                 .gradient_dtype = gradient_dtype_,
@@ -210,13 +173,22 @@ class Pricer {
   const PriceInputs& inputs_;
   Dtype gradient_dtype_;
   std::vector<graph::UseSite> sites_;
-  std::vector<bool> scattered_;  ///< By bucket.
-  std::map<Place, RankElements> elements_;
-  std::vector<double> ready_;  ///< By bucket.
-  std::map<int, Place> place_of_;
+  std::vector<bool> scattered_;                      ///< By bucket.
+  std::vector<std::vector<RankElements>> elements_;  ///< By replica, by position.
+  std::vector<double> ready_;                        ///< By bucket.
+  std::map<int, std::pair<int, int>> place_of_;      ///< Position and replica, by world rank.
+  std::vector<profile::LinkKind> link_kinds_;        ///< Slowest of each group.
 };
 
 }  // namespace
+
+void check_places(const layout::Plan& plan, const topology::Topology& topology) {
+  const std::size_t num_ranks = 1 + std::ranges::max(layout::train_role(plan).placement);
+  if (num_ranks <= topology.ranks.size()) return;
+  throw Error(ErrorKind::kInvalidArgument, "the plan places " + std::to_string(num_ranks) +
+                                               " ranks, but the topology has " +
+                                               std::to_string(topology.ranks.size()));
+}
 
 profile::LinkKind link_kind(const topology::Topology& topology, int a, int b) {
   return topology.ranks[a].host == topology.ranks[b].host ? profile::LinkKind::kHost
@@ -253,11 +225,7 @@ double bucket_us(const profile::Profile& profile, profile::LinkKind kind,
 
 Prices prices(const schedule::StepProgram& program, const std::vector<StageCost>& costs,
               const PriceInputs& inputs, Dtype gradient_dtype) {
-  if (program.ranks.size() > inputs.topology.ranks.size()) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "the plan places " + std::to_string(program.ranks.size()) +
-                    " ranks, but the topology has " + std::to_string(inputs.topology.ranks.size()));
-  }
+  check_places(inputs.plan, inputs.topology);
   const Pricer pricer(program, costs, inputs, gradient_dtype);
   Prices result(program.ranks.size());
   for (std::size_t rank = 0; rank < result.size(); ++rank) {

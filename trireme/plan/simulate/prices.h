@@ -34,6 +34,9 @@ struct PriceInputs {
   const topology::Topology& topology;
 };
 
+/// kInvalidArgument where the topology lacks a place of a rank of the plan.
+void check_places(const layout::Plan& plan, const topology::Topology& topology);
+
 /// Kind of the link between two ranks: `host` or `network`.
 profile::LinkKind link_kind(const topology::Topology& topology, int a, int b);
 
@@ -62,8 +65,7 @@ profile::LinkKind group_link_kind(const topology::Topology& topology,
 
 /// costs            by stage, from `stage_costs`.
 /// gradient_dtype   TrainingOptions::gradient_dtype.
-/// Errors   kInvalidArgument where the profile lacks a kind of link that the program uses, or the
-///          topology a rank.
+/// Errors   kInvalidArgument where the profile lacks a kind of link that the program uses; those of `check_places`.
 Prices prices(const schedule::StepProgram& program, const std::vector<StageCost>& costs,
               const PriceInputs& inputs, Dtype gradient_dtype = Dtype::kF32);
 

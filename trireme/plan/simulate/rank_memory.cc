@@ -64,6 +64,21 @@ std::vector<RankMemory> state_by_position(const layout::Plan& plan, const layout
   return positions;
 }
 
+/// By replica, the first whose shards are as large in every bucket.
+std::vector<int> first_with_shards(const layout::Plan& plan, const layout::ParameterMap& map) {
+  std::vector<int> alike(layout::train_role(plan).mesh.data);
+  if (!plan.sharded_state) return alike;
+  std::map<std::vector<std::int64_t>, int> first;
+  for (int r = 0; r < static_cast<int>(alike.size()); ++r) {
+    std::vector<std::int64_t> sizes;
+    for (const layout::Bucket& bucket : map.buckets) {
+      sizes.push_back(bucket.shards[r].end_elements - bucket.shards[r].begin_elements);
+    }
+    alike[r] = first.try_emplace(std::move(sizes), r).first->second;
+  }
+  return alike;
+}
+
 /// Sums of a shared parameter's sites on other ranks: the owner receives each into memory that it
 /// keeps. By position.
 std::vector<std::int64_t> tie_bytes(const layout::Plan& plan, const layout::ParameterMap& map) {
@@ -328,12 +343,16 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
   for (const layout::Stage& stage : plan.stages) offloads.push_back(stage.offload);
   std::vector<RankMemory> ranks(1 +
                                 *std::max_element(role.placement.begin(), role.placement.end()));
-  std::vector<std::vector<std::int64_t>> state;  // By replica and position.
-  for (int r = 0; r < role.mesh.data; ++r) state.push_back(optimizer_bytes(plan, map, r, options));
-  for (int p = 0; p < role.mesh.pipeline; ++p) {
-    const std::vector<schedule::Action>& actions = schedule.ranks[p];
-    for (int r = 0; r < role.mesh.data; ++r) {
-      const int world_rank = role.placement[p * role.mesh.data + r];
+  const std::vector<int> same = first_with_shards(plan, map);
+  for (int r = 0; r < role.mesh.data; ++r) {
+    const std::vector<std::int64_t> state = optimizer_bytes(plan, map, r, options);
+    for (int p = 0; p < role.mesh.pipeline; ++p) {
+      const std::vector<schedule::Action>& actions = schedule.ranks[p];
+      const int place = p * role.mesh.data, world_rank = role.placement[place + r];
+      if (expected == nullptr && same[r] != r) {
+        ranks[world_rank] = ranks[role.placement[place + same[r]]];
+        continue;
+      }
       const std::vector<HeldMessages>& messages =
           expected == nullptr ? most[p] : (*expected)[world_rank];
       const std::vector<Moment> moments = moments_of(actions, tensors_of, messages, offloads);
@@ -345,7 +364,7 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
       rank = positions[p];
       rank.parameters += run.parameters;
       rank.gradients += run.gradients;
-      rank.optimizer = state[r][p];
+      rank.optimizer = state[p];
       rank.activations = run.activations;
       rank.transient = run.transient;
       rank.messages = run.messages + ties[p];

@@ -1,18 +1,20 @@
 #include "trireme/plan/simulate/simulate.h"
 
 #include <algorithm>
-#include <deque>
 #include <functional>
 #include <limits>
+#include <list>
 #include <map>
+#include <numeric>
 #include <queue>
-#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include "trireme/error.h"
 #include "trireme/plan/schedule/message_limits.h"
+#include "trireme/plan/simulate/crowded_cores.h"
+#include "trireme/plan/simulate/number_queue.h"
 
 // Time goes from event to event: the next moment at which a rank's work is done or something that a
 // rank waits for is there. What comes next is on top of a heap, and only ranks that it concerns are
@@ -38,6 +40,7 @@ struct GroupState {
   };
   std::vector<Collective> collectives;
   std::map<int, int> num_joined;  ///< By rank.
+  std::map<int, int> num_played;  ///< By rank that is played: members that it is played for.
 };
 
 /// Cores, and the ranks that share them.
@@ -66,32 +69,42 @@ struct RankState {
   double begin_us = 0;
   double worked_us = 0;
   double work_us = 0;  ///< Left.
+  double done_us = 0;  ///< Work of the operation before its `work_us`.
   int group = -1;      ///< That it waits for, and which of its collectives.
   int collective = -1;
-  std::map<int, std::pair<int, int>>
-      reduces;  ///< By bucket: group, collective. Likewise gathers of values.
-  std::map<int, std::pair<int, int>> gathers;
-  std::deque<std::size_t> to_start;  ///< Reduces that start inside the next operation.
-  double done_us = 0;                ///< Work of the operation before its `work_us`.
+  using Begun = std::map<int, std::pair<int, int>>;  ///< By bucket: group, collective.
+  Begun reduces, gathers;
+  std::queue<std::size_t, std::list<std::size_t>> to_start;  ///< Reduces, in what comes next.
 };
 
 class Player {
  public:
   Player(const schedule::StepProgram& program, const Prices& prices,
-         const topology::Topology& topology)
+         const topology::Topology& topology, const std::vector<int>& played_by)
       : program_(program),
         prices_(prices),
+        played_by_(played_by),
         ranks_(program.ranks.size()),
         processor_of_(program.ranks.size()),
-        groups_(program.groups.size()) {
+        groups_(program.groups.size()),
+        ready_(program.ranks.size()),
+        changed_(program.ranks.size()) {
     result_.busy_us.resize(ranks_.size());
     result_.channels.resize(program.channels.size());
-    add_processors(topology::shared_cores(topology));
+    if (played_by_.empty()) {
+      played_by_.resize(ranks_.size());
+      std::iota(played_by_.begin(), played_by_.end(), 0);
+    }
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      for (const int rank : program.groups[g].ranks) ++groups_[g].num_played[played_by_[rank]];
+    }
+    add_processors(crowded_cores(topology, num_ranks()));
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       begin_operation(static_cast<int>(r));
-      if (!program.ranks[r].empty()) ready_.insert(static_cast<int>(r));
+      if (program.ranks[r].empty()) continue;
+      ready_.add(static_cast<int>(r));
+      ++num_left_;
     }
-    num_left_ = ready_.size();
   }
 
   Simulation play() {
@@ -102,12 +115,15 @@ class Player {
       while (!moments_.empty() && moments_.top().us <= now_) {
         const NextMoment moment = moments_.top();
         moments_.pop();
-        if (moment.rank >= 0) ready_.insert(moment.rank);
+        if (moment.rank >= 0) ready_.add(moment.rank);
         if (moment.processor >= 0) end_work(moment);
       }
       settle();
     }
     result_.step_us = now_;
+    for (int rank = 0; rank < num_ranks(); ++rank) {
+      result_.busy_us[rank] = result_.busy_us[played_by_[rank]];
+    }
     sort_events();
     return std::move(result_);
   }
@@ -125,17 +141,14 @@ class Player {
   ChannelTimes& channel(int rank) { return result_.channels[operation(rank).channel]; }
 
   /// Ranks that never wait for each other's work are processors of their own.
-  void add_processors(const std::vector<topology::SharedCores>& all) {
-    for (const topology::SharedCores& shared : all) {
-      std::vector<int> ranks;
-      for (const int rank : shared.ranks) {
-        if (rank < num_ranks()) ranks.push_back(rank);
-      }
-      if (std::cmp_less(ranks.size(), shared.num_cores + 1)) {
-        for (const int rank : ranks) add_processor({{rank}, 1});
-      } else {
-        add_processor({std::move(ranks), static_cast<double>(shared.num_cores)});
-      }
+  void add_processors(std::vector<topology::SharedCores> crowded) {
+    std::vector<bool> is_crowded(ranks_.size());
+    for (topology::SharedCores& shared : crowded) {
+      for (const int rank : shared.ranks) is_crowded[rank] = true;
+      add_processor({std::move(shared.ranks), static_cast<double>(shared.num_cores)});
+    }
+    for (int rank = 0; rank < num_ranks(); ++rank) {
+      if (!is_crowded[rank]) add_processor({{rank}, 1});
     }
   }
 
@@ -172,7 +185,7 @@ class Player {
     if (operation(rank).kind == OperationKind::kReduce || state.to_start.empty()) return false;
     const std::size_t index = state.to_start.front();
     const Operation& reduce = program_.ranks[rank][index];
-    state.to_start.pop_front();
+    state.to_start.pop();
     state.reduces[reduce.item] = {reduce.group,
                                   join(rank, reduce.group, prices_[rank][index].delay_us)};
     return true;
@@ -181,11 +194,10 @@ class Player {
   /// Lets ranks go on as far as they can at this moment.
   void settle() {
     while (!ready_.empty()) {
-      const int rank = *ready_.begin();
-      ready_.erase(ready_.begin());
+      const int rank = ready_.take();
       if (!has_operation(rank)) continue;
       account(processors_[processor_of_[rank]]);
-      changed_.insert(processor_of_[rank]);
+      changed_.add(processor_of_[rank]);
       while (has_operation(rank) && advance(rank)) continue;
       if (!has_operation(rank)) {
         --num_left_;
@@ -193,8 +205,7 @@ class Player {
         moments_.push({.us = ready_us(rank), .rank = rank});
       }
     }
-    for (const int processor : changed_) begin_work(processor);
-    changed_.clear();
+    while (!changed_.empty()) begin_work(changed_.take());
   }
 
   /// One phase of the rank's operation, if it can end now.
@@ -215,7 +226,7 @@ class Player {
     if (ready_us(rank) > now_) return false;
     if (operation(rank).kind == OperationKind::kRecv) {
       channel(rank).taken_us.push_back(now_);
-      ready_.insert(program_.channels[operation(rank).channel].from_rank);  // It may have room now.
+      ready_.add(program_.channels[operation(rank).channel].from_rank);  // It may have room now.
     }
     if (now_ > state.begin_us) {
       result_.events.push_back(
@@ -244,7 +255,7 @@ class Player {
     RankState& state = ranks_[rank];
     state.collective = -1;
     if (operation.kind == OperationKind::kReduce) {
-      state.to_start.push_back(state.next);
+      state.to_start.push(state.next);
       return;
     }
     if (operation.kind == OperationKind::kUnshard) {
@@ -257,7 +268,7 @@ class Player {
         const double begin = arrived.empty() ? now_ : std::max(now_, arrived.back());
         posted.push_back(now_);
         arrived.push_back(begin + delay);
-        ready_.insert(program_.channels[operation.channel].to_rank);
+        ready_.add(program_.channels[operation.channel].to_rank);
         return;
       }
       case schedule::Wait::kSum:
@@ -275,7 +286,7 @@ class Player {
   }
 
   /// For what has begun before, of the bucket of the rank's operation.
-  void wait_for(RankState& state, const std::map<int, std::pair<int, int>>& begun) {
+  void wait_for(RankState& state, const RankState::Begun& begun) {
     const int rank = static_cast<int>(&state - ranks_.data());
     const auto found = begun.find(operation(rank).item);
     if (found != begun.end()) std::tie(state.group, state.collective) = found->second;
@@ -288,10 +299,11 @@ class Player {
     if (static_cast<std::size_t>(index) == state.collectives.size())
       state.collectives.push_back({});
     GroupState::Collective& collective = state.collectives[index];
-    if (++collective.num_present == static_cast<int>(program_.groups[group].ranks.size())) {
+    collective.num_present += state.num_played.at(rank);
+    if (collective.num_present == static_cast<int>(program_.groups[group].ranks.size())) {
       const double before = index == 0 ? now_ : state.collectives[index - 1].done_us;
       collective.done_us = std::max(now_, before) + delay;
-      for (const int other : program_.groups[group].ranks) ready_.insert(other);
+      for (const auto& [other, num] : state.num_played) ready_.add(other);
     }
     return index;
   }
@@ -341,18 +353,16 @@ class Player {
     Processor& processor = processors_[moment.processor];
     if (moment.version != processor.version) return;  // Others have come or gone since.
     account(processor);
-    changed_.insert(moment.processor);
+    changed_.add(moment.processor);
     for (const int rank : processor.ranks) {
-      if (has_operation(rank) && !is_at_work(rank)) ready_.insert(rank);
+      if (has_operation(rank) && !is_at_work(rank)) ready_.add(rank);
     }
   }
 
   void sort_events() {
-    std::sort(result_.events.begin(), result_.events.end(),
-              [](const SimulatedEvent& a, const SimulatedEvent& b) {
-                return std::tie(a.end_us, a.rank, a.operation) <
-                       std::tie(b.end_us, b.rank, b.operation);
-              });
+    std::ranges::sort(result_.events, {}, [](const SimulatedEvent& event) {
+      return std::tuple(event.end_us, event.rank, event.operation);
+    });
   }
 
   [[noreturn]] void fail_waiting() const {
@@ -367,12 +377,13 @@ class Player {
 
   const schedule::StepProgram& program_;
   const Prices& prices_;
+  std::vector<int> played_by_;  ///< By rank.
   std::vector<RankState> ranks_;
   std::vector<Processor> processors_;
   std::vector<int> processor_of_;  ///< By rank.
   std::vector<GroupState> groups_;
-  std::set<int> ready_;    ///< Ranks that may go on at this moment.
-  std::set<int> changed_;  ///< Processors whose ranks at work may be others now.
+  NumberQueue ready_;    ///< Ranks that may go on at this moment.
+  NumberQueue changed_;  ///< Processors whose ranks at work may be others now.
   std::priority_queue<NextMoment, std::vector<NextMoment>, std::greater<>> moments_;
   std::size_t num_left_ = 0;  ///< Ranks that are not done.
   double now_ = 0;
@@ -382,8 +393,8 @@ class Player {
 }  // namespace
 
 Simulation simulate(const schedule::StepProgram& program, const Prices& prices,
-                    const topology::Topology& topology) {
-  return Player(program, prices, topology).play();
+                    const topology::Topology& topology, const std::vector<int>& played_by) {
+  return Player(program, prices, topology, played_by).play();
 }
 
 }  // namespace trireme::simulate

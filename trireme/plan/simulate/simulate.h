@@ -28,7 +28,8 @@ struct Simulation {
   double step_us = 0;
   std::vector<double> busy_us;         ///< By rank: time in which it had work.
   std::vector<SimulatedEvent> events;  ///< In order of their ends; those of no duration left out.
-  std::vector<ChannelTimes> channels;  ///< By channel of the program.
+  std::vector<ChannelTimes>
+      channels;  ///< By channel of the program; empty between ranks that were not played.
 };
 
 /// Plays a step: each rank runs its operations in order.
@@ -43,9 +44,11 @@ struct Simulation {
 ///    awaited; others are waited for.
 ///
 /// program, prices   of the same step; ranks are those of `topology`.
+/// played_by         by rank, the one that does the same at the same times and is played for it (alike_replicas.h);
+///                   itself where it is played. Others need no operations. Empty: all are played.
 /// Errors            kInvalidArgument where ranks wait for ever, naming the operations.
 /// Cost              operations x the logarithm of the ranks; where ranks share cores, x those that do.
 Simulation simulate(const schedule::StepProgram& program, const Prices& prices,
-                    const topology::Topology& topology);
+                    const topology::Topology& topology, const std::vector<int>& played_by = {});
 
 }  // namespace trireme::simulate

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <vector>
+
+#include "trireme/plan/topology/topology.h"
+
+namespace trireme::simulate {
+
+/// Ranks that share cores and are more than these: while all are at work, none is at full speed. All other ranks work
+/// as if they had a core each.
+///
+/// num_ranks   of the world; places of the topology beyond them are empty.
+std::vector<topology::SharedCores> crowded_cores(const topology::Topology& topology, int num_ranks);
+
+}  // namespace trireme::simulate
