@@ -115,20 +115,18 @@ std::vector<Move> moves() {
     const Layout wide{.model = model,
                       .stages = 2,
                       .replicas = 2,
-                      .schedule = kSchedules[m % std::size(kSchedules)],
+                      .schedule = kSchedules[m % 3],
                       .shards_state = m % 2 == 1,
                       .shards_parameters = m % 4 == 3};
-    const Layout others[] = {{.model = model, .stages = 1, .replicas = 1},
-                             {.model = model,
-                              .stages = 4,
-                              .schedule = kVirtualSchedules[m % std::size(kVirtualSchedules)],
-                              .stages_per_rank = 2},
-                             {.model = model,
-                              .stages = 2,
-                              .replicas = 4,
-                              .stages_per_rank = 2,
-                              .shards_state = m % 4 == 0,
-                              .shards_parameters = m % 2 == 1}};
+    const Layout others[] = {
+        {.model = model, .stages = 1, .replicas = 1},
+        {.model = model, .stages = 4, .schedule = kVirtualSchedules[m % 5], .stages_per_rank = 2},
+        {.model = model,
+         .stages = 2,
+         .replicas = 4,
+         .stages_per_rank = 2,
+         .shards_state = m % 4 == 0,
+         .shards_parameters = m % 2 == 1}};
     result.push_back({model, wide, others[m % 3], m % 2 == 0 ? "adamw" : "sgd"});
   }
   // State in the rows of shards, and whole.

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include <iterator>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -131,8 +130,7 @@ struct Replicas {
   int lanes;
 };
 inline constexpr Replicas kReplicas[] = {{1, 4}, {2, 4}, {4, 4}, {1, 6}, {3, 6}};
-inline constexpr const char* kSchedules[] = {"simple", "interleaved", "zero_bubble",
-                                             "zero_bubble_h2"};
+inline constexpr const char* kSchedules[] = {"simple", "interleaved", "zero_bubble"};
 inline constexpr const char* kVirtualSchedules[] = {"simple", "interleaved", "zero_bubble",
                                                     "v_half", "v_min"};
 

@@ -26,8 +26,7 @@ std::vector<Layout> parameter_sharding_layouts() {
     result.push_back({.model = models::names()[m],
                       .stages = 4,
                       .replicas = is_2x2 || m % 4 == 1 ? 2 : 4,
-                      .schedule = is_2x2 ? kVirtualSchedules[m / 2 % std::size(kVirtualSchedules)]
-                                         : kSchedules[m / 2 % std::size(kSchedules)],
+                      .schedule = is_2x2 ? kVirtualSchedules[m / 2 % 5] : kSchedules[m / 2 % 3],
                       .stages_per_rank = is_2x2 ? 2 : 4,
                       .shards_parameters = true});
   }

@@ -129,6 +129,24 @@ TEST(StageTensors, TheGradientOfATransposedWeightWaitsWhereItsProductDoesNot) {
   EXPECT_EQ(tensors.input_peak, 3 * kX + kW);
 }
 
+/// The same with the first ten rows of w of twenty: its gradient, of all rows, is memory of its own.
+TEST(StageTensors, TheGradientOfAWeightWhosePartIsUsedWaitsWhole) {
+  GraphBuilder b;
+  const ValueId field = b.input("x", {10});
+  const ValueId x = b.node("mul", {field, b.parameter("o", {10})}, b.batch({10}));
+  const ValueId y = b.node("tanh", {x}, b.batch({10}));
+  const ValueId w = b.parameter("w", {20, 10});
+  const ValueId part = b.node("slice", {w}, b.fixed({10, 10}), {.view_of = w});
+  const ValueId product = b.node("mm", {field, part}, b.batch({10}));
+  b.loss(b.node("add", {y, product}, b.batch({10})));
+  const auto tensors =
+      stage_tensors(b.graph(), make_plan(b.graph(), {{1}}), make_free_profile(b.graph()))[1];
+  constexpr std::int64_t kX = 40, kPart = 400, kW = 800;
+  EXPECT_EQ(tensors.waiting, kW);
+  // At slice: x, which was received, the gradients of y, of the part and of w.
+  EXPECT_EQ(tensors.input_peak, 2 * kX + kPart + kW);
+}
+
 // Stage 1 of three_nodes receives 80 bytes and saves them; its forward takes 80 + 120 + 4.
 TEST(StageTensors, AStageThatRecomputesKeepsWhatItReceived) {
   const auto model = three_nodes();

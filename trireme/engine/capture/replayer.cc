@@ -322,6 +322,7 @@ void Replayer::weights(ReplayedRun& run, const Sites& sites, Fresh fresh) {
   const std::lock_guard lock(mutex_);
   fresh_ = fresh;
   play_phase(Phase::kWeights, run, sites);
+  outputs_of(Phase::kWeights, run);  // None; lets go of what the phase held.
 }
 
 }  // namespace trireme::capture

@@ -1,5 +1,6 @@
 #include "trireme/engine/program/capture_turn.h"
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 #include <string>
@@ -28,12 +29,12 @@ class Turn : public CaptureTurn {
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
-  void refuse(const std::string& reason) override {
+ protected:
+  /// The stage cannot be captured.
+  void refuse(const std::string& reason) {
     if (std::exchange(is_over_, true)) return;
     captured_->refuse(reason);
   }
-
- protected:
   void end(State state) {
     if (!std::exchange(is_over_, true)) captured_->state = state;
   }
@@ -81,6 +82,8 @@ class ListeningTurn : public Turn, private SiteListener {
     for (const at::Tensor& gradient : start.gradients) recorder_.add_input(gradient);
     captured().roots = start.roots;
     captured().seeds = start.seeds;
+    captured().functions.clear();
+    captured().has_two_parts = false;
     recorder_.set_cause([&] { return cause_of_backward(slots); });
     ValueMap gradients;
     listen([&] { gradients = work(); });
@@ -99,6 +102,7 @@ class ListeningTurn : public Turn, private SiteListener {
 
   void finish() override {
     if (!recorder_.refusal().empty()) return refuse(recorder_.refusal());
+    if (captured().wants_two_parts && !captured().has_two_parts) return end(State::kNew);
     captured().replayer = std::make_unique<capture::Replayer>(recorder_.take());
     end(State::kHeard);
   }
@@ -182,8 +186,9 @@ class ComparingTurn : public Turn, private SiteListener {
 
   void finish() override {
     if (is_over()) return;
-    if (has_two_parts_ != captured().has_two_parts) {
-      return refuse("its backward runs in one part and in two");
+    if (has_two_parts_ && !captured().has_two_parts) {
+      captured().wants_two_parts = true;
+      return end(State::kNew);
     }
     try {
       compare();
@@ -225,6 +230,9 @@ class ComparingTurn : public Turn, private SiteListener {
       return refuse("a replayed backward gave other bits");
     }
     replayer.weights(run, take, kMarked);
+    // A whole backward and one in two parts come to sites in different orders.
+    std::ranges::sort(sites);
+    std::ranges::sort(sites_);
     if (sites != sites_) refuse("a replay gave other bits for a parameter");
   }
 

@@ -37,9 +37,6 @@ class CaptureTurn {
 
   /// The backward has run.
   virtual void finish() = 0;
-
-  /// The stage cannot be captured.
-  virtual void refuse(const std::string& reason) = 0;
 };
 
 /// What turns know of the stage; outlives them.

@@ -46,6 +46,7 @@ struct CapturedStage {
   std::vector<graph::ValueId> roots;  ///< Where the backward may begin.
   std::vector<graph::ValueId> seeds;  ///< Where it begins.
   bool has_two_parts = false;         ///< Gradients of parameters come in a part of their own.
+  bool wants_two_parts = false;       ///< Some of its backwards have: such a capture serves all.
 
   /// From here on microbatches are run by torch; those whose forward was replayed, come to their end.
   void refuse(const std::string& why) {

@@ -103,6 +103,15 @@ ValueMap StageCaptures::backward(CapturedRun& run, const ValueMap& seeds,
   return result;
 }
 
+void StageCaptures::capture_in_two_parts(const std::shared_ptr<CapturedStage>& stage) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [key, known] : stages_) {
+    if (known != stage) continue;
+    known = std::make_shared<CapturedStage>();
+    known->wants_two_parts = true;
+  }
+}
+
 void StageCaptures::weights(CapturedRun& run, const capture::Replayer::Sites& sites) {
   if (std::exchange(run.has_weights, false)) run.stage->replayer->weights(run.run, sites);
 }

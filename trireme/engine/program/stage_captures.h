@@ -64,6 +64,9 @@ class StageCaptures {
   ValueMap backward(CapturedRun& run, const ValueMap& seeds,
                     const capture::Replayer::Sites& sites) const;
 
+  /// `stage`, captured whole, met a backward in two parts: what comes is captured anew, as such.
+  void capture_in_two_parts(const std::shared_ptr<CapturedStage>& stage);
+
   /// The second part, where there is one. Errors   as of `backward`.
   static void weights(CapturedRun& run, const capture::Replayer::Sites& sites);
 

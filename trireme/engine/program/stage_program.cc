@@ -117,7 +117,10 @@ void StageProgram::make_leaves(StageRun& run) const {
 /// again by torch, and later microbatches are too.
 bool StageProgram::take_captured(StageRun& run, const ValueMap& seeds) const {
   if (!run.captured) return false;
-  if (StageCaptures::holds_for(*run.captured, seeds)) return true;
+  if (StageCaptures::holds_for(*run.captured, seeds)) {
+    run.captured->input.reset();
+    return true;
+  }
   const std::unique_ptr<CapturedRun> captured = std::move(run.captured);
   captured->stage->refuse("its backward begins at other losses in some steps");
   if (!captured->input) {
@@ -318,10 +321,10 @@ ValueMap StageProgram::replay_backward(StageRun& run, const ValueMap& seeds,
   }
 }
 
-/// A capture of whole backwards keeps gradients of parameters for the second part; later microbatches are not replayed.
+/// A capture of whole backwards keeps gradients of parameters for the second part; later microbatches are captured anew.
 ValueMap StageProgram::replay_inputs(StageRun& run, const ValueMap& seeds) const {
   if (run.captured->stage->has_two_parts) return replay_backward(run, seeds, sites_sink());
-  run.captured->stage->refuse("its backward runs in one part and in two");
+  captures_->capture_in_two_parts(run.captured->stage);
   ValueMap result = replay_backward(run, seeds, [&](int site, const at::Tensor& gradient) {
     run.weight_work.taken.emplace_back(site, gradient.clone());
   });

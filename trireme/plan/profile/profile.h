@@ -48,8 +48,7 @@ struct HeldTimes {
   bool operator==(const HeldTimes&) const = default;
 };
 
-/// How much longer the same work takes in stages that are not captured though others are: those that offload, or whose
-/// backward is in two parts.
+/// How much longer the same work takes in stages that are not captured though others are: those that offload.
 struct UncapturedTimes {
   double forward = 1;  ///< Time without / time with captures; at least 1.
   double backward = 1;

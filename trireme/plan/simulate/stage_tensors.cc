@@ -67,6 +67,8 @@ struct GradientUses {
   bool waits = false;    ///< A node that waits makes the value.
   bool is_late = false;  ///< Its backward is whole in the second part.
   int first_part = -1;   ///< The first use in the first part that is no view.
+  /// Of a parameter that it is a view of, where the gradient of that is memory of its own.
+  std::int64_t parameter_bytes = 0;
 };
 
 class StageWalk {
@@ -285,8 +287,8 @@ class StageWalk {
     backward_.passing.add(t, t, fresh);
     if (is_late(t)) {
       late_.passing.add(t, t, fresh);
-    } else if (node(t).flags.view) {  // Comes with the gradient of the view, below.
-      largest_weight_ = std::max(largest_weight_, fresh);
+    } else if (node(t).flags.view) {  // Comes with the gradient of the view.
+      gradients_.at(node(t).outputs[0]).parameter_bytes = fresh;
     } else if (waits(t)) {
       largest_weight_ = std::max(largest_weight_, bytes);
     } else {
@@ -332,11 +334,14 @@ class StageWalk {
   /// Of a view of a parameter: made where a node that waits runs, or in the first part, after which it waits.
   void add_view_gradient(const GradientUses& uses) {
     if (uses.first_part < 0) {
-      largest_weight_ = std::max(largest_weight_, uses.bytes);
+      largest_weight_ = std::max(largest_weight_, uses.bytes + uses.parameter_bytes);
       return;
     }
-    waiting_ += uses.bytes;
-    split_.passing.add(0, uses.first_part, uses.bytes);
+    const bool has_own = uses.parameter_bytes > 0;
+    const std::int64_t kept = has_own ? uses.parameter_bytes : uses.bytes;
+    waiting_ += kept;
+    split_.passing.add(0, has_own ? uses.made : uses.first_part, kept);
+    if (has_own) split_.passing.add(uses.made, uses.first_part, uses.bytes);
   }
 
   const graph::Graph& graph_;
