@@ -36,10 +36,13 @@ std::shared_ptr<const trireme::data::Source> spirals(int64_t n) {
 
 trireme::Workload make() {
   const auto net = std::make_shared<Net>();
-  auto model = trireme::make_model(net, [net](const trireme::Batch& batch) {
-    return F::cross_entropy(net->forward(batch["x"]), batch["arm"]);
+  auto model = trireme::make_model(net, [net](const trireme::Batch& batch) -> trireme::Losses {
+    const auto scores = net->forward(batch["x"]);
+    return {trireme::mean_loss(F::cross_entropy(scores, batch["arm"])),
+            trireme::output(scores, "scores"), trireme::output(batch["arm"], "labels")};
   });
-  return {std::move(model), spirals(4096), spirals(1000)};
+  const auto metrics = [] { return trireme::metrics::together(trireme::metrics::accuracy()); };
+  return {std::move(model), spirals(4096), spirals(1000), metrics};
 }
 
 int main(int argc, char** argv) { return trireme::run_command_line(argc, argv, make); }

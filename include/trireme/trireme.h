@@ -6,6 +6,7 @@
 #include "trireme/data.h"
 #include "trireme/dtype.h"
 #include "trireme/error.h"
+#include "trireme/metrics.h"
 #include "trireme/model.h"
 #include "trireme/plan.h"
 #include "trireme/session.h"

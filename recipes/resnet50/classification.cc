@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trireme/error.h"
+#include "trireme/metrics.h"
 
 namespace trireme::recipes::resnet50 {
 namespace {
@@ -17,12 +18,10 @@ namespace {
 constexpr std::int64_t kTop = 5;
 constexpr std::int64_t kShownImages = 3;
 
-/// The part of the images of whose class fewer than `count` classes have a larger logit.
+/// The part of the images of whose class fewer than `count` classes come before it.
 Loss top(const torch::Tensor& logits_BK, const torch::Tensor& label_B, std::int64_t count) {
-  const auto own_B1 = logits_BK.gather(1, label_B.unsqueeze(1));
-  const auto num_larger_B = (logits_BK > own_B1).sum(1);
-  return metric(mean_loss((num_larger_B < count).to(torch::kFloat).mean()),
-                "top" + std::to_string(count));
+  const auto is_right_B = metrics::is_among_first(logits_BK, label_B, count);
+  return metric(mean_loss(is_right_B.to(torch::kFloat).mean()), "top" + std::to_string(count));
 }
 
 Losses losses_of(vision::ResNet& net, const Batch& batch, double smoothing) {

@@ -6,21 +6,17 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
+#include <vector>
 
-#include "packs/vision/coco/detections.h"
-#include "packs/vision/coco/evaluate.h"
-#include "packs/vision/coco/ground_truth.h"
-#include "packs/vision/coco/summary.h"
 #include "packs/vision/models/ssd_detections.h"
-#include "trireme/base/files.h"
-#include "trireme/base/json.h"
+#include "trireme/metrics.h"
 
 namespace trireme::recipes::ssd {
 namespace {
 
 constexpr std::size_t kShownObjects = 5;
 constexpr std::int64_t kFigures = 6;  // of an object in the output
-constexpr std::size_t kColumns = 7;   // image id, x, y, width, height, score, category id
 
 torch::Tensor objects_of(const vision::SsdOutput& output, const torch::Tensor& default_boxes) {
   const vision::SsdDetectionOptions options;
@@ -45,16 +41,48 @@ Opaque find_objects(torch::Tensor default_boxes) {
   });
 }
 
-void write_results(const std::vector<double>& rows, const std::filesystem::path& path) {
-  Json list = Json::array();
-  for (std::size_t i = 0; i < rows.size(); i += kColumns) {
-    list.push_back({{"image_id", static_cast<std::int64_t>(rows[i])},
-                    {"category_id", static_cast<std::int64_t>(rows[i + 6])},
-                    {"bbox", {rows[i + 1], rows[i + 2], rows[i + 3], rows[i + 4]}},
-                    {"score", rows[i + 5]}});
+/// Objects as metrics::average_precision reads them: in pixels, by category ids, beside the images' own ids.
+class ObjectsOfSource : public Metric {
+ public:
+  ObjectsOfSource(std::shared_ptr<const vision::BoxedImageSource> source,
+                  std::filesystem::path results)
+      : source_(std::move(source)),
+        precision_(metrics::average_precision(
+            {.truth = source_->images().annotations, .found = std::move(results)})) {
+    const vision::BoxedImages& images = source_->images();
+    std::vector<std::int64_t> categories = {-1};
+    categories.insert(categories.end(), images.category_ids.begin(), images.category_ids.end());
+    categories_ = torch::tensor(categories, torch::kLong);
   }
-  write_file_atomically(path, compact_text(list));
-}
+
+  void add(const Batch& outputs) override {
+    const torch::Tensor& objects_BN6 = outputs["objects"];
+    std::vector<double> sides;
+    std::vector<std::int64_t> ids;
+    for (std::int64_t i = 0; i < objects_BN6.size(0); ++i) {
+      const vision::BoxedImage& image = source_->images().images.at(num_images_++);
+      const auto width = static_cast<double>(image.size.width);
+      const auto height = static_cast<double>(image.size.height);
+      sides.insert(sides.end(), {width, height, width, height});
+      ids.push_back(image.id);
+    }
+    const auto sides_B14 = torch::tensor(sides, torch::kDouble).view({-1, 1, 4});
+    Batch found;
+    found.set("boxes", objects_BN6.slice(2, 0, 4) * sides_B14);
+    found.set("scores", objects_BN6.select(2, 4));
+    found.set("labels", categories_.index({objects_BN6.select(2, 5).to(torch::kLong)}));
+    found.set("image_ids", torch::tensor(ids, torch::kLong));
+    precision_->add(found);
+  }
+
+  std::vector<std::pair<std::string, double>> results() override { return precision_->results(); }
+
+ private:
+  std::shared_ptr<const vision::BoxedImageSource> source_;
+  std::unique_ptr<Metric> precision_;
+  torch::Tensor categories_;    ///< Their ids by label; -1 where an image has no more objects.
+  std::size_t num_images_ = 0;  ///< Seen so far.
+};
 
 /// The first sample as a batch, [1, 3, size, size].
 torch::Tensor first_image(const vision::BoxedImageSource& source) {
@@ -81,39 +109,9 @@ torch::Tensor FindObjects::operator()(const vision::SsdOutput& output) const {
   return call_({output.codes_BA4, output.logits_BAK})[0];
 }
 
-AveragePrecision::AveragePrecision(std::shared_ptr<const vision::BoxedImageSource> source,
-                                   std::filesystem::path results)
-    : source_(std::move(source)), results_(std::move(results)) {}
-
-void AveragePrecision::add(const Batch& outputs) {
-  const torch::Tensor& objects = outputs["objects"];
-  const auto* row = objects.const_data_ptr<double>();
-  const vision::BoxedImages& images = source_->images();
-  for (std::int64_t i = 0; i < objects.size(0); ++i) {
-    const vision::BoxedImage& image = images.images.at(num_images_++);
-    const auto width = static_cast<double>(image.size.width);
-    const auto height = static_cast<double>(image.size.height);
-    for (std::int64_t k = 0; k < objects.size(1); ++k, row += kFigures) {
-      const auto label = static_cast<std::size_t>(row[5]);
-      if (label == 0) continue;
-      rows_.insert(rows_.end(), {static_cast<double>(image.id), row[0] * width, row[1] * height,
-                                 (row[2] - row[0]) * width, (row[3] - row[1]) * height, row[4],
-                                 static_cast<double>(images.category_ids.at(label - 1))});
-    }
-  }
-}
-
-std::vector<std::pair<std::string, double>> AveragePrecision::results() {
-  if (!results_.empty()) write_results(rows_, results_);
-  const auto truth =
-      vision::read_ground_truth(source_->images().annotations, vision::CocoKind::kBox);
-  const auto curves = vision::evaluate_coco(truth, vision::make_detections(rows_, truth));
-  const Json report = vision::to_json(vision::summarize(curves), curves);
-  std::vector<std::pair<std::string, double>> figures;
-  for (const auto& [name, value] : report.at("stats").items()) {
-    figures.emplace_back(name, value.get<double>());
-  }
-  return figures;
+std::unique_ptr<Metric> average_precision(std::shared_ptr<const vision::BoxedImageSource> source,
+                                          std::filesystem::path results) {
+  return std::make_unique<ObjectsOfSource>(std::move(source), std::move(results));
 }
 
 std::string show_first(vision::Ssd& net, const vision::BoxedImageSource& source) {

@@ -2,6 +2,7 @@
 
 #include "recipes/ssd/average_precision.h"
 #include "trireme/error.h"
+#include "trireme/metrics.h"
 
 namespace trireme::recipes::ssd {
 namespace {
@@ -39,9 +40,7 @@ Workload make_detection(const vision::SsdConfig& config, const DetectionData& da
                     .evaluation = data.evaluation};
   if (data.evaluation) {
     workload.metrics = [source = data.evaluation, results = data.results] {
-      std::vector<std::unique_ptr<Metric>> metrics;
-      metrics.push_back(std::make_unique<AveragePrecision>(source, results));
-      return metrics;
+      return metrics::together(average_precision(source, results));
     };
     workload.examples = [net, source = data.evaluation]() mutable {
       return show_first(net, *source);

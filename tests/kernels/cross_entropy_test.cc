@@ -1,8 +1,12 @@
 #include "trireme/kernels/loss/cross_entropy.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <random>
 #include <vector>
@@ -42,7 +46,7 @@ struct LossRows {
     cross_entropy(rows(), r.losses.data(), r.log_sums.data(), spread);
     std::vector<float> gradients;
     for (std::size_t i = 0; i < classes.size(); ++i) {
-      gradients.push_back(i % 3 == 0 ? 0.0F : 0.5F + static_cast<float>(i));
+      gradients.push_back(i % 7 < 3 ? 0.0F : 0.5F + static_cast<float>(i));
     }
     cross_entropy_backward(rows(), r.log_sums.data(), gradients.data(), r.made.data(), spread);
     return r;
@@ -60,7 +64,7 @@ TEST(CrossEntropyTest, IsTheFormula) {
       const double log_sum = std::log(sum);
       EXPECT_NEAR(made.log_sums[r], log_sum, 2e-6 * (1 + std::abs(log_sum)));
       EXPECT_NEAR(made.losses[r], log_sum - x[rows.classes[r]], 4e-6 * (2 + std::abs(log_sum)));
-      const double g = r % 3 == 0 ? 0 : 0.5 + static_cast<double>(r);
+      const double g = r % 7 < 3 ? 0 : 0.5 + static_cast<double>(r);
       for (std::int64_t i = 0; i < k; ++i) {
         const double expected = g * (std::exp(x[i] - log_sum) - (i == rows.classes[r] ? 1 : 0));
         EXPECT_NEAR(made.made[static_cast<std::int64_t>(r) * k + i], expected, 4e-6 * g);
@@ -79,6 +83,33 @@ TEST(CrossEntropyTest, HasTheSameBitsForAllInstructionsAndThreads) {
       EXPECT_EQ(rows.results(), all);
     }
   }
+}
+
+/// Rows that end where memory does.
+TEST(CrossEntropyTest, TouchesNothingBehindTheLastRow) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* const pages =
+      mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  ASSERT_EQ(mprotect(static_cast<std::byte*>(pages) + page, page, PROT_NONE), 0);
+  auto* const end = static_cast<float*>(pages) + page / sizeof(float);
+  const std::int64_t last_class = 0;
+  const float gradient = 1;
+  for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+    const IsaLimit limit(isa);
+    for (std::int64_t k = 1; k < 34; ++k) {
+      float* const row = end - k;
+      std::fill(row, end, 0.0F);
+      float loss = 0, log_sum = 0;
+      cross_entropy({row, &last_class, 1, k}, &loss, &log_sum, on_caller);
+      EXPECT_NEAR(log_sum, std::log(static_cast<float>(k)), 1e-6);
+      std::vector<float> logits(static_cast<std::size_t>(k));
+      cross_entropy_backward({logits.data(), &last_class, 1, k}, &log_sum, &gradient, row,
+                             on_caller);
+      EXPECT_NEAR(row[k - 1], 1.0F / static_cast<float>(k) - (k == 1 ? 1.0F : 0.0F), 1e-6);
+    }
+  }
+  munmap(pages, 2 * page);
 }
 
 TEST(CrossEntropyTest, LargeLogitsDoNotOverflow) {

@@ -22,8 +22,8 @@ KEYWORDS = {
 
 # Header prefix -> folders that may include it, as patterns over the file's path.
 TORCH_FOLDERS = re.compile(
-    r"include/|trireme/(engine|launch|session|command)/|packs/\w+/(operators|models)/|recipes/|cli/|python/|examples/|benchmarks/"
-    r"|tests/packs/\w+/(operators|models)/|tests/(engine|launch|session|command|habits|models|random_nets|rank_program|world_program|recipes|examples)/|cmake/"
+    r"include/|trireme/(engine|launch|session|command)/|packs/\w+/(evaluation|operators|models)/|recipes/|cli/|python/|examples/|benchmarks/"
+    r"|tests/packs/\w+/(evaluation|operators|models)/|tests/(engine|launch|session|command|habits|models|random_nets|rank_program|world_program|recipes|examples)/|cmake/"
 )
 VENDORS = (
     (re.compile(r"(ATen|c10|torch|caffe2)/"), TORCH_FOLDERS),

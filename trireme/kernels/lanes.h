@@ -52,19 +52,45 @@ TRIREME_LANES void store(const Lanes& a, float* x) {
   for (int p = 0; p < kParts; ++p) std::memcpy(x + p * kPartLanes, &a.part[p], sizeof a.part[p]);
 }
 
+#if TRIREME_PART_BYTES == 32
+/// -1 in the first `count` of a register's lanes; none below 1, all from 8 on.
+TRIREME_LANES __m256i first_of_part(std::int64_t count) {
+  const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<std::int32_t>(count)), lanes);
+}
+#endif
+
 /// The first `count` of 16; the others are 0, and their memory is not touched.
 TRIREME_LANES Lanes load_first(const float* x, std::int64_t count) {
   if (count >= kLanes) return load(x);
+#if TRIREME_PART_BYTES == 64  // through memory a load would wait for the stores before it
+  return {{_mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << count) - 1), x)}};
+#elif TRIREME_PART_BYTES == 32
+  Lanes r;
+  for (int p = 0; p < kParts; ++p) {
+    r.part[p] = _mm256_maskload_ps(x + p * kPartLanes, first_of_part(count - p * kPartLanes));
+  }
+  return r;
+#else
   float rest[kLanes] = {};
   std::memcpy(&rest, x, static_cast<std::size_t>(count) * sizeof(float));
   return load(rest);
+#endif
 }
 
 TRIREME_LANES void store_first(const Lanes& a, std::int64_t count, float* x) {
   if (count >= kLanes) return store(a, x);
+#if TRIREME_PART_BYTES == 64
+  _mm512_mask_storeu_ps(x, static_cast<__mmask16>((1U << count) - 1), a.part[0]);
+#elif TRIREME_PART_BYTES == 32
+  for (int p = 0; p < kParts; ++p) {
+    _mm256_maskstore_ps(x + p * kPartLanes, first_of_part(count - p * kPartLanes), a.part[p]);
+  }
+#else
   float lanes[kLanes];
   store(a, lanes);
   std::memcpy(x, lanes, static_cast<std::size_t>(count) * sizeof(float));
+#endif
 }
 
 TRIREME_LANES Lanes load_first(const Bf16* x, std::int64_t count) {
@@ -202,12 +228,48 @@ TRIREME_LANES Lanes keep(std::uint32_t bits, const Lanes& a) {
 
 /// The sum over lanes: neighbours of 1, then of 2, 4 and 8.
 TRIREME_LANES float sum(const Lanes& a) {
+#if TRIREME_PART_BYTES == 64
+  Part s = a.part[0];
+  s += _mm512_maskz_permute_ps(0xFFFF, s, 0xB1);
+  s += _mm512_maskz_permute_ps(0xFFFF, s, 0x4E);
+  s += _mm512_maskz_shuffle_f32x4(0xFFFF, s, s, 0xB1);
+  s += _mm512_maskz_shuffle_f32x4(0xFFFF, s, s, 0x4E);
+  return s[0];
+#elif TRIREME_PART_BYTES == 32
+  float sums[kParts];
+  for (int p = 0; p < kParts; ++p) {
+    Part s = a.part[p];
+    s += _mm256_permute_ps(s, 0xB1);
+    s += _mm256_permute_ps(s, 0x4E);
+    sums[p] = s[0] + s[4];
+  }
+  return sums[0] + sums[1];
+#else
   float lanes[kLanes];
   store(a, lanes);
   for (int stride = 1; stride < kLanes; stride *= 2) {
     for (int lane = 0; lane < kLanes; lane += 2 * stride) lanes[lane] += lanes[lane + stride];
   }
   return lanes[0];
+#endif
+}
+
+/// The largest of lanes, of which none or each is NaN.
+TRIREME_LANES float largest(const Lanes& a) {
+#if TRIREME_PART_BYTES == 64
+  Lanes m = a;
+  m = larger(m, {{_mm512_maskz_permute_ps(0xFFFF, m.part[0], 0xB1)}});
+  m = larger(m, {{_mm512_maskz_permute_ps(0xFFFF, m.part[0], 0x4E)}});
+  m = larger(m, {{_mm512_maskz_shuffle_f32x4(0xFFFF, m.part[0], m.part[0], 0xB1)}});
+  m = larger(m, {{_mm512_maskz_shuffle_f32x4(0xFFFF, m.part[0], m.part[0], 0x4E)}});
+  return m.part[0][0];
+#else
+  float lanes[kLanes];
+  store(a, lanes);
+  float result = lanes[0];
+  for (const float lane : lanes) result = lane > result ? lane : result;
+  return result;
+#endif
 }
 
 /// exponential.h on each lane: the same polynomial and the same bits.

@@ -133,12 +133,6 @@ Lanes score_row(const Head& head, std::int64_t query, std::int64_t begin, std::i
   return highest;
 }
 
-float largest(const Lanes& a) {
-  float lanes[kLanes];
-  store(a, lanes);
-  return *std::max_element(lanes, lanes + kLanes);
-}
-
 /// Scores become e^(score - shift). Returns their sum.
 float exponentiate(float* scores, std::int64_t n, float shift) {
   Lanes total = all(0);

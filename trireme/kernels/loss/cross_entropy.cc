@@ -24,14 +24,13 @@ const internal::CrossEntropyLoops& cross_entropy_loops() {
   return of_isa(portable::kCrossEntropyLoops, avx2::kCrossEntropyLoops, avx512::kCrossEntropyLoops);
 }
 
-/// Calls `work` with every row.
+/// Calls work(begin, end) for pieces of the rows.
 template <typename Work>
-void for_rows(const ClassRows& rows, const Spread& spread, const Work& work) {
+void for_pieces(const ClassRows& rows, const Spread& spread, const Work& work) {
   if (rows.num_rows == 0) return;
   const std::int64_t each = std::max<std::int64_t>(1, kPieceElements / rows.num_classes);
   spread((rows.num_rows + each - 1) / each, [&](std::int64_t piece) {
-    const std::int64_t end = std::min(rows.num_rows, (piece + 1) * each);
-    for (std::int64_t row = piece * each; row < end; ++row) work(row);
+    work(piece * each, std::min(rows.num_rows, (piece + 1) * each));
   });
 }
 
@@ -54,11 +53,13 @@ void check_rows(const ClassRows& rows) {
 void cross_entropy(const ClassRows& rows, float* losses, float* log_sums, const Spread& spread) {
   check_rows(rows);
   const internal::CrossEntropyLoops& loops = cross_entropy_loops();
-  for_rows(rows, spread, [&](std::int64_t row) {
-    check_class(rows, row);
-    const float* x = rows.logits + row * rows.num_classes;
-    log_sums[row] = loops.log_sum(x, rows.num_classes);
-    losses[row] = log_sums[row] - x[rows.classes[row]];
+  for_pieces(rows, spread, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      check_class(rows, row);
+      const float* x = rows.logits + row * rows.num_classes;
+      log_sums[row] = loops.log_sum(x, rows.num_classes);
+      losses[row] = log_sums[row] - x[rows.classes[row]];
+    }
   });
 }
 
@@ -66,16 +67,23 @@ void cross_entropy_backward(const ClassRows& rows, const float* log_sums, const 
                             float* made, const Spread& spread) {
   check_rows(rows);
   const internal::CrossEntropyLoops& loops = cross_entropy_loops();
-  for_rows(rows, spread, [&](std::int64_t row) {
-    check_class(rows, row);
-    float* out = made + row * rows.num_classes;
-    if (gradients[row] == 0) {
-      std::memset(out, 0, static_cast<std::size_t>(rows.num_classes) * sizeof *out);
-      return;
+  for_pieces(rows, spread, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) check_class(rows, row);
+    for (std::int64_t row = begin; row < end;) {
+      float* out = made + row * rows.num_classes;
+      const float* next =
+          std::find_if(gradients + row, gradients + end, [](float g) { return g != 0; });
+      if (const std::int64_t num_zero = next - (gradients + row); num_zero > 0) {
+        // As many rows as there are: a long fill does not read what it writes over.
+        std::memset(out, 0, static_cast<std::size_t>(num_zero * rows.num_classes) * sizeof *out);
+        row += num_zero;
+        continue;
+      }
+      loops.gradient(rows.logits + row * rows.num_classes, rows.num_classes, log_sums[row],
+                     gradients[row], out);
+      out[rows.classes[row]] -= gradients[row];
+      ++row;
     }
-    loops.gradient(rows.logits + row * rows.num_classes, rows.num_classes, log_sums[row],
-                   gradients[row], out);
-    out[rows.classes[row]] -= gradients[row];
   });
 }
 

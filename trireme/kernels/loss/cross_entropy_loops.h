@@ -27,11 +27,7 @@ float largest(const float* x, std::int64_t n) {
   for (std::int64_t i = 0; i < n; i += kLanes) {
     most = larger(load_or_first(x + i, n - i, first), most);
   }
-  float lanes[kLanes];
-  store(most, lanes);
-  float result = lanes[0];
-  for (const float lane : lanes) result = lane > result ? lane : result;
-  return result;
+  return largest(most);
 }
 
 float log_sum(const float* x, std::int64_t n) {
