@@ -261,7 +261,8 @@ TEST_F(RankTest, ParametersInShardsTakeWhatWasForecast) {
   const std::string costs = path("shard-state");
   const double parameters = peak_of("shard-parameters", {"--profile", costs + "/profile-2.json",
                                                          "--topology", costs + "/topology-2.json"});
-  EXPECT_LT(parameters, 0.85 * state);
+  EXPECT_LT(parameters,
+            0.95 * state);  // By how much depends on the largest stages, whose cuts are measured.
   EXPECT_TRUE(text_of(path("shard-state.weights")) == text_of(path("shard-parameters.weights")));
   run(with(training, {"--plan", path("shard-parameters") + "/plan-1.json", "--deferred-init",
                       "--save", path("deferred.weights")}));

@@ -33,24 +33,6 @@ TEST_P(Ranks, HaveTheBitsOfTheSerialExecutor) { expect_bits_of_serial_executor(G
 
 INSTANTIATE_TEST_SUITE_P(Covering, Ranks, testing::ValuesIn(covering_layouts()));
 
-/// Every model with the schedule that has one stage a rank alone.
-std::vector<Layout> h2_layouts() {
-  std::vector<Layout> result;
-  for (std::size_t m = 0; m < models::names().size(); ++m) {
-    result.push_back({.model = models::names()[m],
-                      .stages = static_cast<int>(m % 3 + 2),
-                      .replicas = m % 2 == 0 ? 2 : 1,
-                      .lanes = m % 2 == 0 ? 4 : 6,
-                      .schedule = "zero_bubble_h2",
-                      .recomputes = m % 4 == 1,
-                      .shards_state = m % 4 == 2,
-                      .precision = m % 3 == 1 ? Precision::kBf16 : Precision::kF32});
-  }
-  return result;
-}
-
-INSTANTIATE_TEST_SUITE_P(H2, Ranks, testing::ValuesIn(h2_layouts()));
-
 /// Several stages on a rank: every model with three of the schedules, on 1 to 3 ranks, with replicas.
 std::vector<Layout> virtual_layouts() {
   std::vector<Layout> result;
