@@ -6,7 +6,7 @@ namespace trireme::simulate {
 
 /// A piece of memory of the stage: what a node makes here with all its views, a received value, or
 /// a field of the batch that is saved.
-struct Piece {
+struct MemoryPiece {
   std::int64_t bytes = 0;
   int made = 0;
   int last_use = 0;

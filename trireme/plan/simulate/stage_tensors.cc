@@ -65,7 +65,7 @@ class StageWalk {
 
   void receive(ValueId id, bool goes_on) {
     const graph::Value& value = graph_.values[id];
-    Piece piece{span_bytes(value, microbatch_), 0, 0};
+    MemoryPiece piece{span_bytes(value, microbatch_), 0, 0};
     piece.is_leaf = value.requires_grad;
     received_[value.storage_id].push_back(pieces_.size());
     pieces_.push_back(piece);
@@ -123,7 +123,7 @@ class StageWalk {
     for (int t = 0; t <= end_; ++t) make_outputs(t);
     for (int t = 0; t <= end_; ++t) use_inputs(t);
     for (const ValueId id : sent_) add_sent(id);
-    for (const Piece& piece : pieces_) add_piece(piece);
+    for (const MemoryPiece& piece : pieces_) add_piece(piece);
     for (const auto& [value, uses] : gradients_) {
       add_gradient(uses, parameters_.contains(graph_.values[value].storage_id));
     }
@@ -175,7 +175,7 @@ class StageWalk {
         pieces_.push_back({bytes, t, t});
       }
       if (const auto own = made_.find(value.storage_id); own != made_.end()) {
-        Piece& piece = pieces_[own->second];
+        MemoryPiece& piece = pieces_[own->second];
         piece.bytes = std::max(piece.bytes, bytes);
       }
       if (value.requires_grad)
@@ -215,7 +215,7 @@ class StageWalk {
       pieces_.push_back({field->second});
     }
     for (const std::size_t p : pieces_of(id)) {
-      Piece& piece = pieces_[p];
+      MemoryPiece& piece = pieces_[p];
       if (piece.first_saved < 0) piece.first_saved = t;
       if (waits(t)) {
         piece.waits = true;
@@ -280,7 +280,7 @@ class StageWalk {
     if (own != gradients_.end() && own->second.is_late) waiting_ += own->second.bytes;
   }
 
-  void add_piece(const Piece& piece) {
+  void add_piece(const MemoryPiece& piece) {
     if (piece.is_sent || piece.is_leaf || piece.first_saved >= 0) {
       kept_ += piece.bytes;
       forward_.held.add(piece.made, end_, piece.bytes);
@@ -332,7 +332,7 @@ class StageWalk {
   std::set<ValueId> leaves_;  ///< Received values with a gradient.
   std::set<int> parameters_;  ///< Their storages.
   std::int64_t kept_ = 0, waiting_ = 0, largest_weight_ = 0, received_gradients_ = 0;
-  std::vector<Piece> pieces_;
+  std::vector<MemoryPiece> pieces_;
   std::unordered_map<int, std::size_t> made_;                   ///< By storage.
   std::unordered_map<int, std::vector<std::size_t>> received_;  ///< By storage.
   std::map<ValueId, GradientUses> gradients_;
