@@ -168,8 +168,8 @@ struct SessionEnd {
 /// Every rank makes one and calls the same methods in the same order, but for those that are const and
 /// the requests, and for ranks that read samples for the others (SessionOptions::reader_ranks). What fails on
 /// one rank ends the world: all get the same Error, in this call or their next. Misuse, the same on all ranks, ends
-/// nothing: a step after the end, a checkpoint without a folder. Messages name an option as the command line does: `--clip-norm` is the field `clip_norm`,
-/// `--steps` is `num_steps`, `--run` is `run.folder`.
+/// nothing: a step after the end, a checkpoint without a folder. Messages name an option as the command line does:
+/// `--clip-norm` is the field `clip_norm`, `--steps` is `num_steps`, `--run` is `run.folder`.
 ///
 /// Threads   one at a time; the requests from any, and from callbacks.
 class Session {
