@@ -14,9 +14,9 @@
 
 #include <cmath>
 #include <ctime>
-#include <fstream>
 
 #include "benchmarks/alternate.h"
+#include "benchmarks/json_main.h"
 #include "benchmarks/machine.h"
 #include "benchmarks/partition/balancers.h"
 #include "benchmarks/partition/chains.h"
@@ -250,10 +250,7 @@ int run(const std::string& json_file) {
     results.push_back(run_planning(1000, 64, objective));
   }
   results.push_back(run_planning(10'000, 64, Objective::kSpeed));
-  if (!json_file.empty()) {
-    std::ofstream(json_file) << Json({{"load", machine.load()}, {"results", results}}).dump(2)
-                             << "\n";
-  }
+  write_json(json_file, {{"load", machine.load()}, {"results", results}});
   int wrong = 0;
   for (const Json& row : results) wrong += row.value("wrong", 0);
   return wrong == 0 ? 0 : 1;
@@ -263,11 +260,6 @@ int run(const std::string& json_file) {
 }  // namespace trireme::benchmarks
 
 int main(int argc, char** argv) {
-  const bool has_file = argc == 3 && std::string(argv[1]) == "--json";
-  try {
-    return trireme::benchmarks::run(has_file ? argv[2] : "");
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "partition_bench: %s\n", error.what());
-    return 1;
-  }
+  using namespace trireme::benchmarks;
+  return exit_code_of("partition_bench", [&] { return run(json_file_of(argc, argv)); });
 }

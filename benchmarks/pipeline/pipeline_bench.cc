@@ -19,6 +19,7 @@
 #include <tuple>
 
 #include "benchmarks/alternate.h"
+#include "benchmarks/json_main.h"
 #include "benchmarks/machine.h"
 #include "benchmarks/pipeline/encoder.h"
 #include "trireme/engine/measure/detect_topology.h"
@@ -327,17 +328,13 @@ int run_rank(const RankEnvironment& environment, const std::string& json_file) {
 
 int main(int argc, char** argv) {
   using namespace trireme;
-  try {
+  return benchmarks::exit_code_of("pipeline_bench", [&] {
     const auto ranks = read_environment().ranks;
-    const bool has_file = argc == 3 && std::string(argv[1]) == "--json";
-    if (ranks) return benchmarks::run_rank(*ranks, has_file ? argv[2] : "");
+    if (ranks) return benchmarks::run_rank(*ranks, benchmarks::json_file_of(argc, argv));
     const benchmarks::Machine machine;
     fmt::print("load before: {}\n", machine.load());
     const std::span words(argv, static_cast<std::size_t>(argc));
     const int code = launch::run_local_ranks(2, words);
     return code != 0 ? code : launch::run_local_ranks(4, words);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "pipeline_bench: %s\n", error.what());
-    return 1;
-  }
+  });
 }

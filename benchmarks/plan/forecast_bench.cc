@@ -10,11 +10,11 @@
 #include <sys/resource.h>
 
 #include <ctime>
-#include <fstream>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "benchmarks/json_main.h"
 #include "benchmarks/machine.h"
 #include "benchmarks/partition/chain.h"
 #include "trireme/base/json.h"
@@ -131,9 +131,7 @@ int run(const std::string& json_file) {
     }
   }
   fmt::print("wrong {}\n", wrong);
-  if (!json_file.empty()) {
-    std::ofstream(json_file) << Json({{"load", machine.load()}, {"results", rows}}).dump(2) << "\n";
-  }
+  write_json(json_file, {{"load", machine.load()}, {"results", rows}});
   return wrong == 0 ? 0 : 1;
 }
 
@@ -141,11 +139,6 @@ int run(const std::string& json_file) {
 }  // namespace trireme::benchmarks
 
 int main(int argc, char** argv) {
-  const bool has_file = argc == 3 && std::string(argv[1]) == "--json";
-  try {
-    return trireme::benchmarks::run(has_file ? argv[2] : "");
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "forecast_bench: %s\n", error.what());
-    return 1;
-  }
+  using namespace trireme::benchmarks;
+  return exit_code_of("forecast_bench", [&] { return run(json_file_of(argc, argv)); });
 }

@@ -9,9 +9,9 @@
 #include <torch/torch.h>
 
 #include <cstring>
-#include <fstream>
 
 #include "benchmarks/alternate.h"
+#include "benchmarks/json_main.h"
 #include "trireme/base/json.h"
 #include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/record/recorder.h"
@@ -197,7 +197,7 @@ int run(const std::string& json_file) {
       "record  {} operators  forwards {:.1f} ms  with recording {:.1f} ms  beyond {:.1f} ms\n",
       r["operators"].get<int>(), r["forwards_ms"].get<double>(), r["record_ms"].get<double>(),
       r["beyond_forward_ms"].get<double>());
-  if (!json_file.empty()) std::ofstream(json_file) << results.dump(2) << "\n";
+  write_json(json_file, results);
   return 0;
 }
 
@@ -205,6 +205,6 @@ int run(const std::string& json_file) {
 }  // namespace trireme::benchmarks
 
 int main(int argc, char** argv) {
-  const bool has_file = argc == 3 && std::string(argv[1]) == "--json";
-  return trireme::benchmarks::run(has_file ? argv[2] : "");
+  using namespace trireme::benchmarks;
+  return exit_code_of("replay_bench", [&] { return run(json_file_of(argc, argv)); });
 }
