@@ -76,8 +76,8 @@ measure::UpdateFunction update_function() {
   const std::shared_ptr<parameters::Optimizer> optimizer =
       train::make_optimizer(kOptions.optimizer);
   return [optimizer](const at::Tensor& value, const at::Tensor& gradient) {
-    static const std::string name = "measured";
-    optimizer->update({name, value, gradient}, 1e-3);
+    parameters::update(*optimizer, {"measured", value, gradient, {value.numel()}},
+                       {.learning_rate = 1e-3});
   };
 }
 
@@ -205,8 +205,8 @@ class Run {
       times[{e.rank, e.track, e.kind}].second += e.duration_us / 1e3;
     }
     fmt::print("last step, ms: predicted {:.1f}, measured {:.1f}\n",
-               schedule::extent(predicted).length_us() / 1e3,
-               schedule::extent(measured).length_us() / 1e3);
+               schedule::time_span(predicted).length_us() / 1e3,
+               schedule::time_span(measured).length_us() / 1e3);
     for (const auto& [place, time] : times) {
       const auto& [rank, track, kind] = place;
       fmt::print("  rank {} {:<8} {:<10} {:8.1f} {:8.1f}\n", rank, track, kind, time.first,
