@@ -1,13 +1,14 @@
 # Everything that can be checked on one machine: ./dev check. Sourced by dev; uses $root.
 
 # Parts in order: cheap and likely to fail first.
-check_parts=(lint test demo slow sanitize fuzz release clang judges tensorflow cuda)
+check_parts=(lint test demo benches slow sanitize fuzz release clang judges tensorflow cuda)
 
 # One command each, so that its exit code is the part's.
 check_part() {
   case $1 in
     lint) "$root/dev" lint --full ;;
     test | demo | sanitize) "$root/dev" "$1" ;;
+    benches) mapfile -t benches < <(bench_targets) && "$root/dev" build "${benches[@]}" ;;
     slow | judges | tensorflow) "$root/dev" test "--$1" ;;
     fuzz) TRIREME_PRESET=fuzz "$root/dev" test fuzz ;;
     release) TRIREME_PRESET=release "$root/dev" test ;;
@@ -15,6 +16,11 @@ check_part() {
     cuda) "$root/.ci/cuda" ;;
     *) misuse "check: which part of ${check_parts[*]}? not $1" ;;
   esac
+}
+
+# Programs of benchmarks, which nothing else builds all of.
+bench_targets() {
+  ninja -C "$build" -t targets all | sed -n 's/^\(bench_[a-z_]*\): phony$/\1/p'
 }
 
 # Goes on after a part that fails; fails at the end, and for every part says how long it took.
