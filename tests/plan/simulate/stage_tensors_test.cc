@@ -109,19 +109,22 @@ TEST(StageTensors, WhatLeadsToNoReceivedValueWaitsWhole) {
   EXPECT_EQ(tensors.weight_peak, tensors.waiting + kA + kQ);
 }
 
-/// Stage 1 adds tanh(x), of what it received, to mm(field, w transposed), which leads to nothing received: the sum's backward
+/// Stage 1 adds tanh(x), of what it received, to mm(field, a view of w), which leads to nothing received: the sum's backward
 /// brings mm's along into the first part, and the gradient of w, made there, waits.
-TEST(StageTensors, TheGradientOfATransposedWeightWaitsWhereItsProductDoesNot) {
+StageTensors with_view_of_weight(const char* view, std::int64_t rows) {
   GraphBuilder b;
   const ValueId field = b.input("x", {10});
   const ValueId x = b.node("mul", {field, b.parameter("o", {10})}, b.batch({10}));
   const ValueId y = b.node("tanh", {x}, b.batch({10}));
-  const ValueId w = b.parameter("w", {10, 10});
-  const ValueId transposed = b.node("t", {w}, b.fixed({10, 10}), {.view_of = w});
-  const ValueId product = b.node("mm", {field, transposed}, b.batch({10}));
+  const ValueId w = b.parameter("w", {rows, 10});
+  const ValueId part = b.node(view, {w}, b.fixed({10, 10}), {.view_of = w});
+  const ValueId product = b.node("mm", {field, part}, b.batch({10}));
   b.loss(b.node("add", {y, product}, b.batch({10})));
-  const auto tensors =
-      stage_tensors(b.graph(), make_plan(b.graph(), {{1}}), make_free_profile(b.graph()))[1];
+  return stage_tensors(b.graph(), make_plan(b.graph(), {{1}}), make_free_profile(b.graph()))[1];
+}
+
+TEST(StageTensors, TheGradientOfATransposedWeightWaitsWhereItsProductDoesNot) {
+  const StageTensors tensors = with_view_of_weight("t", 10);
   constexpr std::int64_t kX = 40, kW = 400;
   EXPECT_EQ(tensors.waiting, kW);
   EXPECT_EQ(tensors.weight_peak, kW);
@@ -129,18 +132,9 @@ TEST(StageTensors, TheGradientOfATransposedWeightWaitsWhereItsProductDoesNot) {
   EXPECT_EQ(tensors.input_peak, 3 * kX + kW);
 }
 
-/// The same with the first ten rows of w of twenty: its gradient, of all rows, is memory of its own.
+/// The gradient of all rows is memory of its own.
 TEST(StageTensors, TheGradientOfAWeightWhosePartIsUsedWaitsWhole) {
-  GraphBuilder b;
-  const ValueId field = b.input("x", {10});
-  const ValueId x = b.node("mul", {field, b.parameter("o", {10})}, b.batch({10}));
-  const ValueId y = b.node("tanh", {x}, b.batch({10}));
-  const ValueId w = b.parameter("w", {20, 10});
-  const ValueId part = b.node("slice", {w}, b.fixed({10, 10}), {.view_of = w});
-  const ValueId product = b.node("mm", {field, part}, b.batch({10}));
-  b.loss(b.node("add", {y, product}, b.batch({10})));
-  const auto tensors =
-      stage_tensors(b.graph(), make_plan(b.graph(), {{1}}), make_free_profile(b.graph()))[1];
+  const StageTensors tensors = with_view_of_weight("slice", 20);
   constexpr std::int64_t kX = 40, kPart = 400, kW = 800;
   EXPECT_EQ(tensors.waiting, kW);
   // At slice: x, which was received, the gradients of y, of the part and of w.
