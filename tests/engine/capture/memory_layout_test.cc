@@ -32,6 +32,19 @@ TEST(MemoryLayout, LargeBlocksAreNotPushedUpBySmallOnes) {
   EXPECT_EQ(layout.phase_bytes[1], 704U);
 }
 
+// Forward 0 1 | backward 2 3 | weights 4 5:
+//
+//   a  xxx...    b  xxxxx.    c  ...xx.    d  ....x.
+//
+// Each pair of phases has a region; d may lie in those that the last phase has, where no other does: it needs memory of its own.
+TEST(MemoryLayout, ARegionBelongsToThePhasesThatItConnects) {
+  const MemoryLayout layout = lay_out({{64, 0, 2}, {64, 0, 4}, {64, 3, 4}, {64, 4, 4}}, {0, 2, 4});
+  EXPECT_EQ(layout.offsets, (std::vector<std::size_t>{0, 64, 128, 192}));
+  EXPECT_EQ(layout.kept_bytes, 192U);
+  for (const KeptRegion& region : layout.regions) EXPECT_EQ(region.bytes, 64U);
+  EXPECT_EQ(layout.phase_bytes, (std::array<std::size_t, 3>{0, 0, 64}));
+}
+
 TEST(MemoryLayout, BlocksThatLiveAtOnceLieApart) {
   for (int seed = 0; seed < 50; ++seed) {
     std::mt19937 random(static_cast<unsigned>(seed));
@@ -52,6 +65,11 @@ TEST(MemoryLayout, BlocksThatLiveAtOnceLieApart) {
       EXPECT_LE(end, layout.kept_bytes + (is_kept ? 0 : layout.phase_bytes[phase])) << seed;
       const bool is_of_several = phase_at(kBegins, blocks[i].last) != phase;
       EXPECT_TRUE(!is_of_several || is_kept || blocks[i].bytes == 0);
+      const int last = phase_at(kBegins, blocks[i].last);
+      for (const KeptRegion& region : layout.regions) {
+        const bool touches = begin < region.begin + region.bytes && region.begin < end;
+        EXPECT_TRUE(!touches || (region.first <= phase && last <= region.last)) << seed;
+      }
       for (std::size_t j = 0; j < i; ++j) {
         if (!overlap_in_time(blocks[i], blocks[j])) continue;
         EXPECT_TRUE(end <= layout.offsets[j] || layout.offsets[j] + blocks[j].bytes <= begin)

@@ -63,6 +63,44 @@ TEST(Replayer, MemoryOfAPhaseIsLetGoAfterItsLastUse) {
   for (const c10::Storage& memory : run.owned) EXPECT_FALSE(static_cast<bool>(memory));
 }
 
+// y and u of x | z of both | z and y leave: y is kept for both later phases, u for the first of them, z for the second.
+TEST(Replayer, MemoryBetweenTwoPhasesIsThatOfTheseTwo) {
+  const at::Tensor x = torch::randn({4, 6});
+  at::Tensor y, u, z, given, gradient;
+  TapeRecorder recorder;
+  recorder.set_cause([] { return Cause{0, false}; });
+  recorder.add_input(x);
+  const auto listen = [&](const std::function<void()>& phase) {
+    const Listening listening(recorder);
+    phase();
+  };
+  listen([&] { y = x.exp(), u = x.sigmoid(); });
+  recorder.begin_phase();
+  listen([&] { z = y + u, given = z.tanh(); });
+  recorder.add_output(given);
+  recorder.begin_phase();
+  listen([&] { gradient = z + y; });
+  recorder.add_site(0, gradient);
+  ASSERT_EQ(recorder.refusal(), "");
+  Replayer replayer(recorder.take());
+  ReplayedRun run;
+  const auto regions = [&] {
+    std::vector<bool> there;
+    for (const at::DataPtr& region : run.kept) there.push_back(region.get() != nullptr);
+    return there;
+  };
+  replayer.forward({x}, run, {}, Fresh::kMarked);
+  EXPECT_EQ(regions(), (std::vector{true, true, false}));
+  const auto outputs = replayer.backward({}, run, {}, Fresh::kMarked);
+  EXPECT_EQ(regions(), (std::vector{false, true, true}));
+  EXPECT_TRUE(torch::equal(outputs[0], given));
+  const auto is_right = [&](int, const at::Tensor& taken) {
+    EXPECT_TRUE(torch::equal(taken, gradient));
+  };
+  replayer.weights(run, is_right, Fresh::kMarked);
+  EXPECT_EQ(regions(), (std::vector{false, false, false}));
+}
+
 // As code above the dispatcher may, which nobody listens to.
 TEST(Replayer, WhatNoCallWritesIsMarked) {
   const auto filled = [](const at::Tensor& x) {

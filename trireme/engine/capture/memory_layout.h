@@ -22,12 +22,22 @@ using PhaseBegins = std::array<int, kNumPhases>;
 /// The phase of a step.
 int phase_at(const PhaseBegins& begins, int step);
 
-/// Where blocks lie: those of several phases in memory that a run keeps between them, others there or in memory of the
-/// phase.
+/// Memory that a run has from a phase to a later one.
+struct KeptRegion {
+  int first = 0;  ///< Phases that have it, both included.
+  int last = 0;
+  std::size_t begin = 0;  ///< Among all that is kept.
+  std::size_t bytes = 0;
+};
+
+/// Where blocks lie: those of several phases in the region of these, others in a region that their phase has, or in memory of
+/// the phase.
 struct MemoryLayout {
-  /// By block: from the start of what is kept; beyond `kept_bytes`, of the phase's own.
+  /// By block: from the start of the first region; beyond `kept_bytes`, of the phase's own.
   std::vector<std::size_t> offsets;
-  std::size_t kept_bytes = 0;
+  /// One after the other.
+  std::array<KeptRegion, 3> regions = {{{0, 1}, {0, 2}, {1, 2}}};
+  std::size_t kept_bytes = 0;  ///< Of all regions.
   std::array<std::size_t, kNumPhases> phase_bytes = {};
 };
 

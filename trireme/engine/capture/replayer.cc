@@ -114,16 +114,19 @@ void Replayer::add_owned(int index) {
 void Replayer::place_blocks(const std::vector<Block>& blocks,
                             const std::vector<int>& block_buffers) {
   const MemoryLayout layout = lay_out(blocks, tape_.begins);
-  kept_bytes_ = layout.kept_bytes;
+  regions_ = layout.regions;
   std::array<int, kNumPhases> last_use;  // Of a phase's own memory.
   last_use.fill(-1);
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const c10::Storage& storage = tape_.buffers[block_buffers[i]].storage;
     const int first = phase_of(blocks[i].first), last = phase_of(blocks[i].last);
-    if (layout.offsets[i] < kept_bytes_) {
-      for (int p = first; p <= last; ++p) memory_[p].kept.push_back({storage, layout.offsets[i]});
+    if (layout.offsets[i] < layout.kept_bytes) {
+      std::size_t region = regions_.size() - 1;
+      while (layout.offsets[i] < regions_[region].begin) --region;
+      const Placed placed{storage, layout.offsets[i] - regions_[region].begin, region};
+      for (int p = first; p <= last; ++p) memory_[p].kept.push_back(placed);
     } else {
-      memory_[first].own.push_back({storage, layout.offsets[i] - kept_bytes_});
+      memory_[first].own.push_back({storage, layout.offsets[i] - layout.kept_bytes});
       last_use[first] = std::max(last_use[first], blocks[i].last);
     }
   }
@@ -172,21 +175,20 @@ bool Replayer::takes(Phase phase, std::span<const at::Tensor> inputs) const {
 void Replayer::set_up(Phase phase, ReplayedRun& run) {
   const PhaseMemory& memory = memory_[static_cast<int>(phase)];
   c10::Allocator* allocator = c10::GetCPUAllocator();
-  if (phase == Phase::kForward) {
-    run.kept = allocator->allocate(kept_bytes_);
-    run.owned.resize(num_owned_);
+  if (phase == Phase::kForward) run.owned.resize(num_owned_);
+  for (std::size_t r = 0; r < regions_.size(); ++r) {
+    if (regions_[r].first != static_cast<int>(phase) || regions_[r].bytes == 0) continue;
+    run.kept[r] = allocator->allocate(regions_[r].bytes);
+    if (fresh_ == Fresh::kMarked) mark(run.kept[r].get(), regions_[r].bytes);
   }
   std::byte* own = nullptr;
   if (memory.bytes > 0) {
     run.owned[memory.index] = allocated(memory.bytes);
     own = static_cast<std::byte*>(run.owned[memory.index].mutable_data());
   }
-  if (fresh_ == Fresh::kMarked) {
-    mark(own, memory.bytes);
-    if (phase == Phase::kForward) mark(run.kept.get(), kept_bytes_);
-  }
+  if (fresh_ == Fresh::kMarked) mark(own, memory.bytes);
   for (const Placed& one : memory.kept) {
-    place(one.storage, static_cast<std::byte*>(run.kept.get()) + one.offset);
+    place(one.storage, static_cast<std::byte*>(run.kept[one.region].get()) + one.offset);
   }
   for (const Placed& one : memory.own) {
     place(one.storage, own + one.offset);
@@ -274,6 +276,9 @@ std::vector<at::Tensor> Replayer::outputs_of(Phase phase, ReplayedRun& run) {
   }
   const PhaseMemory& memory = memory_[static_cast<int>(phase)];
   release(memory.ends, run);
+  for (std::size_t r = 0; r < regions_.size(); ++r) {
+    if (regions_[r].last == static_cast<int>(phase)) run.kept[r].clear();
+  }
   for (const int input : memory.used_inputs) {
     // What a run is given later may already be known not to be used.
     if (std::cmp_less(input, run.inputs.size())) run.inputs[input].reset();

@@ -21,7 +21,7 @@ enum class Phase : std::uint8_t { kForward, kBackward, kWeights };
 
 /// What a run keeps between its phases.
 struct ReplayedRun {
-  at::DataPtr kept;
+  std::array<at::DataPtr, 3> kept;  ///< By region of the layout.
   std::vector<c10::Storage> owned;  ///< Memory that calls brought, outputs lie in, a phase has.
   std::vector<at::Tensor> inputs;   ///< Of all phases.
 };
@@ -89,6 +89,7 @@ class Replayer {
   struct Placed {
     c10::Storage storage;
     std::size_t offset;
+    std::size_t region = 0;  ///< Of what is kept.
   };
   /// Memory of one phase.
   struct PhaseMemory {
@@ -120,7 +121,7 @@ class Replayer {
   std::vector<int> owned_index_;  ///< By buffer; -1: not owned by runs.
   int num_owned_ = 0;
   std::vector<std::vector<int>> acquires_, releases_;  ///< By step, while it is made.
-  std::size_t kept_bytes_ = 0;
+  std::array<KeptRegion, 3> regions_;
   std::array<PhaseMemory, kNumPhases> memory_;
   std::vector<Call> calls_;
   std::array<std::vector<Part>, kNumPhases> parts_;
