@@ -232,6 +232,28 @@ TEST_P(EndpointFailureTest, GoodbyeWithMessagesUnderWayIsALoss) {
   EXPECT_EQ(errors[0]->kind(), ErrorKind::kPeerLost);
 }
 
+// Rank 0 reads of the failure and the goodbye at once: it was busy in between.
+TEST_P(EndpointFailureTest, GoodbyeRightAfterADomainsFailureIsNoLoss) {
+  constexpr Tag kDomain = Tag{1} << 63 | 8;
+  Endpoints endpoints = world(2);
+  for (auto& endpoint : endpoints) endpoint->domains().open({kDomain, {0, 1}, {}});
+  std::vector<std::byte> memory;
+  const WorkPtr waiting = endpoints[0]->recv(1, kDomain, into(memory));
+  const WorkPtr slow = endpoints[0]->recv(
+      1, 1, into(memory), [](const Envelope&) { std::this_thread::sleep_for(100ms); });
+  endpoints[1]->send(0, 1, {})->wait_for(20s);
+  const Errors errors = run_threads(2, [&](int rank) {
+    if (rank == 1) {
+      endpoints[1]->domains().fail(kDomain, Error(ErrorKind::kIo, "disk on fire"));
+    } else {
+      EXPECT_EQ(error_of(waiting).message(), "disk on fire");
+    }
+    endpoints[rank]->shutdown(20s);
+  });
+  expect_no_errors(errors);
+  EXPECT_TRUE(slow->is_done());
+}
+
 TEST_P(EndpointFailureTest, WhoHasSaidGoodbyeTakesNothingMore) {
   Endpoints endpoints = world(2);
   const Errors errors = run_threads(1, [&](int) { endpoints[1]->shutdown(100ms); });

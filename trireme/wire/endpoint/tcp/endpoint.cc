@@ -194,6 +194,7 @@ void TcpEndpoint::serve_peer(const Poller::Event& event) {
     // First what it said of a group: its end may follow from that.
     attempt([&] { take_failures(peer); });
     if (lost) return fail_world(*lost);
+    attempt([&] { peer.check_goodbye(); });
   }
   attempt([&] {
     if (event.is_writable && peer.wants_to_write()) peer.write();

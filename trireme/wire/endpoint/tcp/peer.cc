@@ -95,7 +95,7 @@ void Peer::read() {
     throw Error(named.add({.peer = rank_}));
   }
   close();
-  if (!has_said_goodbye_ || has_work()) throw lost_rank(rank_, "its connection closed");
+  if (!has_said_goodbye_) throw lost_rank(rank_, "its connection closed");
 }
 
 void Peer::write() {
@@ -159,16 +159,16 @@ void Peer::end_frame(const Frame& frame) {
       throw Error(error);
     }
     case FrameKind::kGoodbye:
-      return take_goodbye();
+      has_said_goodbye_ = true;
+      return notes_.mark_left(rank_);
   }
 }
 
-void Peer::take_goodbye() {
-  has_said_goodbye_ = true;
-  notes_.mark_left(rank_);
-  if (is_abandoned_) return;
+void Peer::check_goodbye() const {
+  if (!has_said_goodbye_ || is_abandoned_) return;
   // It has ended its part of what the carrier has under way, and waits for this rank.
   if (has_unmatched()) throw lost_rank(rank_, "it said goodbye with messages under way");
+  if (!socket_.is_open() && has_work()) throw lost_rank(rank_, "its connection closed");
   if (matcher_ != nullptr) matcher_->check_left(rank_);
 }
 

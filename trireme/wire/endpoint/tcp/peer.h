@@ -100,6 +100,10 @@ class Peer final : private FrameHandler {
   };
   std::vector<DomainFailure> take_failures() { return std::exchange(failures_, {}); }
 
+  /// Throws kPeerLost where it has said goodbye and something waits for it. After `read`, when the
+  /// domains that `take_failures` gave have been ended: nothing of those waits any more.
+  void check_goodbye() const;
+
   /// A domain has failed: drops what arrives for it from now on, and lets go of its memory. `works`
   /// gets its works, to be failed; those that the peer reads, or the carrier has, end by themselves.
   void abandon(Tag first_tag, const Error& error, std::vector<PendingWorkPtr>& works);
@@ -170,7 +174,6 @@ class Peer final : private FrameHandler {
   bool has_unmatched() const;
   void take_credit(Tag tag);
   void take_letter(const Frame& frame);
-  void take_goodbye();
   void check_present() const;
   [[noreturn]] static void refuse(const std::string& problem);
 
