@@ -1,9 +1,12 @@
+#include "tests/engine/train/random_layouts.h"
 #include "tests/engine/train/random_trial.h"
 
 namespace trireme::train {
 namespace {
 
 TEST(RandomGraphs, GiveThePlainModelCutEverywhereOrAreRefused) { try_random_nets(1, 300); }
+
+TEST(RandomGraphs, TrainedByRanksHaveTheBitsOfOneProcess) { try_random_layouts(1, 300); }
 
 // Gradients of a view and of its base were added in another order where both were sent.
 TEST(RandomGraphs, SendNoViewOfMemoryThatWasWrittenSinceBesideItsLike) {

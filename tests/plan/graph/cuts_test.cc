@@ -118,6 +118,28 @@ TEST(Cuts, KeepManyUsesOfAParameterTogether) {
   }
 }
 
+// A rank had freed the weight that its stage used without gradient.
+TEST(Cuts, KeepAUseWithoutGradientBesideTheNearestThatHasOne) {
+  GraphBuilder b;
+  ValueId h = b.input("x", {4});
+  const ValueId w = b.parameter("w", {4}), alone = b.parameter("alone", {4});
+  const auto add = [&](const char* name, std::vector<ValueId> inputs, bool trains) {
+    h = b.node(name, inputs, b.batch({4}), {.flags = {.grad_mode = trains}});
+  };
+  add("a", {h, w}, true);
+  add("b", {h}, true);
+  add("c", {h, w}, false);
+  add("d", {h}, true);
+  add("e", {h}, true);
+  add("f", {h, w}, true);
+  add("g", {h, alone}, false);
+  add("h", {h, w}, false);
+  EXPECT_EQ(pieces(b.graph()), "abc|d|e|fgh");
+  EXPECT_THAT(why_forbidden(b.graph(), 1),
+              HasSubstr("the parameter 'w' is used once with and once without gradient, by node 0 "
+                        "'a' at 0 and node 2 'c' at 2"));
+}
+
 TEST(Cuts, KeepTheNodesOfAWrittenBufferTogether) {
   for (const BufferPolicy policy : {BufferPolicy::kReadOnly, BufferPolicy::kBatchNorm}) {
     GraphBuilder b;

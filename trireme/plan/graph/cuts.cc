@@ -15,6 +15,7 @@ enum class Reason {
   kWrite,
   kStrided,
   kManyUses,
+  kUntrainedUse,
   kRescaled,
   kBuffer,
   kChanged,
@@ -50,6 +51,44 @@ void add_parameters(const Graph& graph, Ranges& ranges) {
     if (site.nodes.size() == 1) continue;
     ranges.push_back({positions.at(site.nodes.front()), positions.at(site.nodes.back()),
                       Reason::kManyUses, site.parameter});
+  }
+}
+
+/// Positions of the nodes that take each trained parameter with gradient, ascending; by its value.
+std::map<ValueId, std::vector<int>> trained_uses(const Graph& graph) {
+  const std::unordered_map<NodeId, int> positions = node_positions(graph);
+  std::map<ValueId, std::vector<int>> uses;
+  for (const UseSite& site : use_sites(graph)) {
+    auto& own = uses[graph.parameters[site.parameter].value];
+    for (const NodeId node : site.nodes) own.push_back(positions.at(node));
+  }
+  return uses;
+}
+
+/// The one of `positions` that is nearest. positions   ascending, not empty.
+int nearest(const std::vector<int>& positions, int position) {
+  const auto after = std::ranges::lower_bound(positions, position);
+  if (after == positions.begin()) return *after;
+  const int before = *std::prev(after);
+  return after != positions.end() && *after - position < position - before ? *after : before;
+}
+
+/// Only stages that train a parameter have its value: a use without gradient stays with the nearest that has one.
+void add_untrained_uses(const Graph& graph, Ranges& ranges) {
+  const std::map<ValueId, std::vector<int>> trained = trained_uses(graph);
+  std::unordered_map<ValueId, int> parameters;
+  for (std::size_t p = 0; p < graph.parameters.size(); ++p) {
+    parameters.emplace(graph.parameters[p].value, static_cast<int>(p));
+  }
+  for (int position = 0; position < static_cast<int>(graph.nodes.size()); ++position) {
+    if (graph.nodes[position].flags.grad_mode) continue;
+    for (const ValueId id : input_values(graph.nodes[position])) {
+      const auto uses = trained.find(id);
+      if (uses == trained.end()) continue;
+      const int other = nearest(uses->second, position);
+      ranges.push_back({std::min(position, other), std::max(position, other), Reason::kUntrainedUse,
+                        parameters.at(id)});
+    }
   }
 }
 
@@ -192,6 +231,7 @@ Ranges forbidden_ranges(const Graph& graph) {
   add_changed(graph, ranges);
   add_storages(graph, ranges);
   add_parameters(graph, ranges);
+  add_untrained_uses(graph, ranges);
   add_rescaled(graph, ranges);
   add_buffers(graph, ranges);
   add_ragged(graph, ranges);
@@ -225,6 +265,10 @@ std::string reason_text(const Graph& graph, const ForbiddenRange& range) {
       return "the parameter '" + graph.parameters[range.subject].name + "' has more than " +
              std::to_string(kMaxUseSites) + " uses, from " + node_text(graph, range.first) +
              " to " + last + ", which must stay together";
+    case Reason::kUntrainedUse:
+      return "the parameter '" + graph.parameters[range.subject].name +
+             "' is used once with and once without gradient, by " + node_text(graph, range.first) +
+             " and " + last + ", which must stay together";
     case Reason::kRescaled:
       return "rows of the parameter '" + graph.parameters[range.subject].name +
              "' are rescaled in place, and used from " + node_text(graph, range.first) + " to " +
