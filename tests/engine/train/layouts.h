@@ -85,18 +85,19 @@ inline layout::Plan plan_of(const Layout& layout, const MakeWorkload& make) {
 
 inline layout::Plan plan_of(const Layout& layout) { return plan_of(layout, workload_of(layout)); }
 
-/// Expects two steps under the layout, its ranks as threads, to be those of the serial executor.
+/// Expects some steps under the layout, its ranks as threads, to be those of the serial executor.
 ///
 /// tie_owners   of the plan.
 inline void expect_bits_of_serial_executor(const Layout& layout,
-                                           std::vector<layout::TieOwner> tie_owners = {}) {
+                                           std::vector<layout::TieOwner> tie_owners = {},
+                                           std::int64_t num_steps = 2) {
   const bool has_bf16_lstm = layout.model == "tagger" && layout.precision != Precision::kF32;
   if (has_bf16_lstm && !__builtin_cpu_supports("avx512bw")) {
     GTEST_SKIP() << "torch has no LSTM in bf16 for this processor";
   }
   layout::Plan plan = plan_of(layout);
   plan.tie_owners = std::move(tie_owners);
-  const ComparedSteps options{.num_steps = 2,
+  const ComparedSteps options{.num_steps = num_steps,
                               .seed = 3,
                               .optimizer = {.learning_rate = 0.01, .clip_norm = 0.5},
                               .gradient_dtype = layout.gradients};

@@ -78,6 +78,22 @@ TEST(ManyRanks, OptionsWithGradientsInBf16HaveTheBitsOfTheSerialExecutor) {
   expect_bits_with_all_options(Dtype::kBf16);
 }
 
+// All schedules, on every model.
+TEST(ManyRanks, HundredStepsHaveTheBitsOfTheSerialExecutor) {
+  for (const std::string& model : models::names()) {
+    for (const int each : {1, 2, 3}) {
+      for (const std::string& schedule : schedule::schedule_names(each)) {
+        expect_bits_of_serial_executor({.model = model,
+                                        .stages = 2 * each,
+                                        .replicas = 2,
+                                        .schedule = schedule,
+                                        .stages_per_rank = each},
+                                       {}, 100);
+      }
+    }
+  }
+}
+
 // Layouts of tests stopped at 4 stages.
 TEST(ManyRanks, LongPipelinesHaveTheBitsOfTheSerialExecutor) {
   for (const char* schedule : kSchedules) {

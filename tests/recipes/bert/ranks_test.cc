@@ -26,10 +26,13 @@ struct Case {
   bool is_unpadded = false;
   double dropout = 0;
   std::int64_t blocks = 2;
+  Precision precision = Precision::kF32;
+  bool shards_state = false;
+  std::int64_t num_steps = 2;
 };
 
 MakeWorkload workload_of(const Case& given) {
-  return [given] {
+  const auto make = [given] {
     BertConfig config = small_config(given.is_unpadded);
     config.dropout = given.dropout;
     config.blocks = given.blocks;
@@ -53,6 +56,7 @@ MakeWorkload workload_of(const Case& given) {
                                    {"is_random", all.questions.is_random_B}}),
                     nullptr};
   };
+  return with_precision(make, given.precision);
 }
 
 graph::Graph graph_of(const MakeWorkload& make) {
@@ -97,8 +101,9 @@ void expect_same_bits(const Case& given, const std::string& schedule) {
   layout::Plan plan = layout::make_manual_plan(graph, graph::graph_sha256(graph), cut, {16, 2, 4});
   layout::set_replicas(plan, 2);
   plan.schedule.name = schedule;
+  plan.sharded_state = given.shards_state;
   const train::ComparedSteps options{
-      .num_steps = 2,
+      .num_steps = given.num_steps,
       .seed = kSeed,
       .optimizer = {.name = "lamb", .learning_rate = 0.01, .clip_norm = 0.5}};
   const reference::RunRecord reference = train::run_serial(make, plan, options);
@@ -113,6 +118,16 @@ TEST(BertRanks, HaveTheBitsOfTheSerialExecutor) {
   expect_same_bits({.is_unpadded = false, .dropout = 0.1}, "interleaved");
   expect_same_bits({.is_unpadded = true}, "interleaved");
   expect_same_bits({.is_unpadded = true, .dropout = 0.1}, "zero_bubble");
+}
+
+// As the recipe is trained: LAMB whose state replicas share, in bf16, on tokens alone.
+TEST(BertRanks, HaveItsBitsAfterAHundredStepsOfSharedLamb) {
+  expect_same_bits({.is_unpadded = true,
+                    .dropout = 0.1,
+                    .precision = Precision::kBf16,
+                    .shards_state = true,
+                    .num_steps = 100},
+                   "zero_bubble");
 }
 
 TEST(BertRanks, TheCutModelIsTheModel) {
