@@ -10,17 +10,25 @@ namespace trireme::python {
 Feed::Feed(const NamedTensors& first, int replicas, int replica, bool any_size)
     : replicas_(replicas), replica_(replica), any_size_(any_size), rows_(tensor_source(first)) {
   fields_ = rows_->fields();
+  rows_of_first_ = rows_->num_samples();
 }
 
 std::int64_t Feed::num_samples() const {
+  if (!any_size_) return rows_of_first_ * replicas_;
   const std::lock_guard lock(mutex_);
   return rows_->num_samples() * replicas_;
 }
 
+/// Replicas have as many rows each.
 void Feed::read(data::Sample sample, std::span<const std::span<std::byte>> places) const {
   const Rows rows = rows_of(sample.visit);
   const std::int64_t num_rows = rows->num_samples();
-  rows->read({sample.index % num_rows, 0}, places);  // replicas have as many rows each
+  const std::int64_t row = sample.index % (any_size_ ? num_rows : rows_of_first_);
+  rows->read({row % num_rows, 0}, places);  // of recordings, where a later step has fewer
+}
+
+bool Feed::has(data::Sample sample) const {
+  return any_size_ || sample.index % rows_of_first_ < rows_of(sample.visit)->num_samples();
 }
 
 Feed::Rows Feed::rows_of(std::int64_t step) const {
@@ -32,12 +40,12 @@ Feed::Rows Feed::rows_of(std::int64_t step) const {
 
 void Feed::push(std::int64_t step, const NamedTensors& rows) {
   const Rows next = tensor_source(rows);
-  if (!any_size_ && next->num_samples() * replicas_ != num_samples()) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "the batch has " + std::to_string(next->num_samples()) +
-                    " samples, that of the first step had " +
-                    std::to_string(num_samples() / replicas_) +
-                    "; every step takes as many: drop the last, smaller batch (drop_last=True)");
+  const std::int64_t num_rows = next->num_samples();
+  if (!any_size_ && (num_rows == 0 || num_rows > rows_of_first_)) {
+    throw Error(ErrorKind::kInvalidArgument, "the batch has " + std::to_string(num_rows) +
+                                                 " samples, that of the first step had " +
+                                                 std::to_string(rows_of_first_) +
+                                                 "; a later one has from 1 to as many");
   }
   if (next->fields() != fields_) {
     for (std::size_t f = 0; f < fields_.size(); ++f) {

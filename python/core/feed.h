@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "python/core/bind.h"
-#include "trireme/data.h"
+#include "trireme/engine/train/fed_source.h"
 
 namespace trireme::python {
 
@@ -17,13 +17,13 @@ namespace trireme::python {
 /// was called. A rank has the rows of its replica alone.
 ///
 /// Thread-safe: others read while one pushes.
-class Feed : public data::Source {
+class Feed : public train::FedSource {
  public:
   using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
   /// first      the replica's rows of the first step, by field: [num_rows, ...].
   /// replica    of `replicas`, which have as many rows each.
-  /// any_size   whether later steps may have other numbers of rows.
+  /// any_size   whether later steps may have other numbers of rows, not only smaller ones.
   Feed(const NamedTensors& first, int replicas, int replica, bool any_size = false);
 
   std::int64_t num_samples() const override;
@@ -36,6 +36,9 @@ class Feed : public data::Source {
   /// get the rows there are. kCancelled once it is closed.
   void read(data::Sample sample, std::span<const std::span<std::byte>> places) const override;
 
+  /// Whether the step has so many rows.
+  bool has(data::Sample sample) const override;
+
   /// Replaces the rows. kInvalidArgument, naming the field, where they are not as the first step's.
   void push(std::int64_t step, const NamedTensors& rows);
 
@@ -47,6 +50,7 @@ class Feed : public data::Source {
 
   Rows rows_of(std::int64_t step) const;
 
+  std::int64_t rows_of_first_;
   int replicas_;
   int replica_;
   bool any_size_;

@@ -280,10 +280,10 @@ class DistributedModel:
         return options
 
     def _backward_of(
-        self, owner: object, fields: list[tuple[str, torch.Tensor]]
+        self, owner: object, fields: list[tuple[str, torch.Tensor]], count: int
     ) -> list[list[float]]:
         """Forwards and backwards of a step, after which parameters have their gradients; the sum of each loss over
-        each microbatch of this replica."""
+        each microbatch of this replica, of which there are `count`."""
         if owner is not self._owner:
             raise RuntimeError("a model has one training step; this is another function")
         live = self._live()
@@ -294,8 +294,7 @@ class DistributedModel:
         gradients = live.gradients()
         for name, parameter in self.module.named_parameters():
             parameter.grad = gradients.get(name)
-        count = self._config.microbatches
-        return report.microbatch_sums[ranks.rdp_rank() * count :][:count]
+        return report.microbatch_sums[ranks.rdp_rank() * self._config.microbatches :][:count]
 
     def _sizes(self, num_samples: int) -> list[int]:
         """Samples of each microbatch of so many."""

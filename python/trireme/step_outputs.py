@@ -18,15 +18,21 @@ class StepOutput:
     """One thing that a step function has returned, for each microbatch of this replica.
 
     outputs   tensors, in order; without gradient.
+    sizes     samples of each microbatch; as many in each where they are not given.
     """
 
-    def __init__(self, outputs: Sequence[torch.Tensor]) -> None:
+    def __init__(self, outputs: Sequence[torch.Tensor], sizes: Sequence[int] = ()) -> None:
         self.outputs = list(outputs)
+        self._sizes = list(sizes) or [1] * len(self.outputs)
 
     def reduce_mean(self) -> torch.Tensor:
-        """Their mean, of a floating dtype and the shape of one."""
+        """Their mean, of a floating dtype and the shape of one; each weighs as many samples as its microbatch has."""
         values = self.stack()
-        return (values if values.is_floating_point() else values.float()).mean(0)
+        values = values if values.is_floating_point() else values.float()
+        if len(set(self._sizes)) == 1:
+            return values.mean(0)
+        weights = torch.tensor(self._sizes, dtype=values.dtype) / sum(self._sizes)
+        return torch.tensordot(weights, values, 1)
 
     def reduce_sum(self) -> torch.Tensor:
         """Their sum, of the shape of one."""
@@ -148,14 +154,14 @@ class Returned:
 
     def _output(self, i: int, leaf: Any, sums: list[list[float]], sizes: Sequence[int]) -> Any:
         if leaf is Kept:
-            return StepOutput(self._kept.of(i))
+            return StepOutput(self._kept.of(i), sizes)
         if not isinstance(leaf, _Number):
             return leaf
         is_sum = leaf.loss == 0 and self._is_sum
         values = [
             row[leaf.loss] / (1 if is_sum else size) for row, size in zip(sums, sizes, strict=True)
         ]
-        return StepOutput([torch.tensor(value, dtype=leaf.dtype) for value in values])
+        return StepOutput([torch.tensor(value, dtype=leaf.dtype) for value in values], sizes)
 
     def _place(self, i: int, leaf: Any, loss: torch.Tensor | None) -> Any:
         if not isinstance(leaf, torch.Tensor):

@@ -47,7 +47,8 @@ def step(
     The body is recorded in the first call and not run again: it depends on its arguments and on the model alone. It
     calls `model.backward` once, with a mean over the samples (in eval mode not at all), and returns tensors, or a
     tuple, list or dict of them, which come back as StepOutputs, on every rank. Every rank calls it with the samples of
-    its replica; afterwards parameters that this rank updates have their gradient, the mean over the samples of all
+    its replica: as many on each, in later calls at most as many as in the first (the last batch of an epoch may be
+    smaller); afterwards parameters that this rank updates have their gradient, the mean over the samples of all
     replicas.
 
     non_split_inputs   names of arguments that every microbatch gets whole.
@@ -107,16 +108,9 @@ class _Arguments:
                     self._leaves.append(_Argument(name, _Kind.SPLIT, axes.get(root, 0)))
         self.num_samples = self.count_samples(values)
 
-    def fields_of(
-        self, values: dict[str, Any], *, any_size: bool = False
-    ) -> list[tuple[str, torch.Tensor]]:
+    def fields_of(self, values: dict[str, Any]) -> list[tuple[str, torch.Tensor]]:
         """[samples, ...] by name."""
         count = self.count_samples(values)
-        if not any_size and count != self.num_samples:
-            raise ValueError(
-                f"the batch has {count} samples, that of the first step had {self.num_samples}; every step takes as "
-                "many: drop the last, smaller batch (drop_last=True)"
-            )
         fields = []
         for argument, leaf in zip(self._leaves, self._flatten(values), strict=True):
             if isinstance(leaf, torch.Tensor) and argument.kind is not _Kind.CONSTANT:
@@ -210,9 +204,16 @@ class _StepFunction:
             forward = self._forward(model, arguments, bound)
             model._split(self, forward, arguments.fields_of(values), arguments.num_samples)
             self._arguments = arguments
+        count = self._arguments.count_samples(values)
+        if not 0 < count <= self._arguments.num_samples:
+            raise ValueError(
+                f"the batch has {count} samples, that of the first step had {self._arguments.num_samples}; a later one "
+                "has from 1 to as many"
+            )
         self._kept.begin_step()
-        sums = model._backward_of(self, self._arguments.fields_of(values))
-        return self._outputs(model, sums, model._sizes(self._arguments.num_samples))
+        sizes = model._sizes(count)
+        sums = model._backward_of(self, self._arguments.fields_of(values), len(sizes))
+        return self._outputs(model, sums, sizes)
 
     def _evaluate(self, model: DistributedModel, bound: inspect.BoundArguments) -> Any:
         values = dict(bound.arguments)
@@ -227,7 +228,7 @@ class _StepFunction:
             self._evaluation = model._record_evaluation(forward, arguments.fields_of(values))
             self._arguments = arguments
         assert self._arguments is not None
-        fields = self._arguments.fields_of(values, any_size=True)
+        fields = self._arguments.fields_of(values)
         sizes = model._sizes(self._arguments.count_samples(values))
         self._kept.begin_step()
         return self._outputs(model, self._evaluation.run(fields, sizes), sizes)

@@ -26,6 +26,11 @@ def test_step(
     return (outputs.argmax(1) == y).sum(), functional.cross_entropy(outputs, y, reduction="sum")
 
 
+def rows_of_step(i: int) -> list[int]:
+    """The last batch is smaller: of each half of 16 rows, 10."""
+    return list(range(32)) if i < 3 else [*range(10), *range(16, 26)]
+
+
 def make_net(last_stage: int) -> torch.nn.Module:
     """Three layers, of which the first is on stage 0."""
     net = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.ReLU())
@@ -64,11 +69,12 @@ def run(stages: int, folder: str, begin: int = 0) -> dict[str, Any]:
     steps = []
     for i in range(begin, 4):
         optimizer.zero_grad()
-        out = train_step(model, inputs[i, rows], targets[i, rows])
+        own = [row for row in rows_of_step(i) if rows.start <= row < rows.stop]
+        out = train_step(model, inputs[i, own], targets[i, own])
         norm = model.clip_grad_norm_(0.2)
         optimizer.step()
         schedule.step()
-        assert len(out["loss"]) == 4
+        assert len(out["loss"]) == (4 if i < 3 else 3)
         steps.append([out["loss"].reduce_mean().item(), out["correct"].reduce_sum().item(), norm])
         if i == 1:
             content = {"schedule": schedule.state_dict()}

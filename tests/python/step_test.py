@@ -29,13 +29,14 @@ def plain() -> dict[str, Any]:
     steps = []
     for i in range(4):
         optimizer.zero_grad()
-        outputs = net(inputs[i])
-        loss = functional.cross_entropy(outputs, targets[i])
+        rows = step_loop.rows_of_step(i)
+        outputs = net(inputs[i, rows])
+        loss = functional.cross_entropy(outputs, targets[i, rows])
         loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(net.parameters(), 0.2)
         optimizer.step()
         schedule.step()
-        correct = int((outputs.argmax(1) == targets[i]).sum())
+        correct = int((outputs.argmax(1) == targets[i, rows]).sum())
         steps.append([loss.item(), correct, norm.item()])
     weights = {name: value.flatten().tolist() for name, value in net.state_dict().items()}
     with torch.no_grad():
@@ -118,8 +119,35 @@ def test_arguments_are_as_in_the_first_call() -> None:
         train_step(model, torch.ones(4, 8), torch.ones(2), 3, rest)
     with pytest.raises(ValueError, match="rest is built otherwise"):
         train_step(model, torch.ones(4, 8), torch.ones(2), 2, {"other": torch.ones(8)})
-    with pytest.raises(ValueError, match="the batch has 6 samples, that of the first step had 8"):
-        train_step(model, torch.ones(4, 6), torch.ones(2), 2, {"bias": torch.ones(6)})
+    with pytest.raises(ValueError, match="the batch has 9 samples, that of the first step had 8"):
+        train_step(model, torch.ones(4, 9), torch.ones(2), 2, {"bias": torch.ones(9)})
+    with pytest.raises(ValueError, match="the batch has 0 samples"):
+        train_step(model, torch.ones(4, 0), torch.ones(2), 2, {"bias": torch.ones(0)})
+
+
+def test_a_smaller_batch_is_a_step_of_its_samples() -> None:
+    model = one_layer()
+    optimizer = trireme.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1))
+
+    @trireme.step
+    def train_step(x: torch.Tensor) -> torch.Tensor:
+        loss = model(x).square().mean()
+        model.backward(loss)
+        return loss
+
+    torch.manual_seed(0)
+    x = torch.randn(8, 4)
+    for count in (8, 7, 4, 3, 1, 8):
+        plain = torch.nn.Linear(4, 2)
+        plain.load_state_dict(model.state_dict())
+        expected = plain(x[:count]).square().mean()
+        expected.backward()
+        loss = train_step(x[:count])
+        assert len(loss) == (2 if count > 4 else 1)
+        assert loss.reduce_mean().item() == pytest.approx(expected.item(), rel=1e-6)
+        for name, parameter in model.named_parameters():
+            assert torch.allclose(parameter.grad, plain.get_parameter(name).grad, atol=1e-6), name
+        optimizer.step()
 
 
 def test_tensors_come_back_by_microbatch() -> None:

@@ -14,6 +14,8 @@
 namespace trireme::pipeline {
 namespace {
 
+bool all_messages(int /*microbatch*/) { return true; }
+
 using namespace std::chrono_literals;
 
 constexpr int kMessages = 5;
@@ -43,8 +45,8 @@ struct Ends {
   explicit Ends(std::chrono::milliseconds deadline = 20s)
       : from(program, 0, *endpoints[0], {.deadline = deadline, .logger = Logger(LogLevel::kOff)}),
         to(program, 1, *endpoints[1], {.deadline = deadline, .logger = Logger(LogLevel::kOff)}) {
-    from.begin_step();
-    to.begin_step();
+    from.begin_step(all_messages);
+    to.begin_step(all_messages);
   }
 
   schedule::StepProgram program = program_of_one_channel();
@@ -59,8 +61,8 @@ TEST(Mailbox, HandsMessagesOnInOrderStepAfterStep) {
   Ends ends;
   for (int step = 0; step < 3; ++step) {
     if (step > 0) {
-      ends.from.begin_step();
-      ends.to.begin_step();
+      ends.from.begin_step(all_messages);
+      ends.to.begin_step(all_messages);
     }
     for (int m = 0; m < kMessages; ++m) ends.from.send(0, message(static_cast<float>(m)));
     for (int m = 0; m < kMessages; ++m) {

@@ -36,7 +36,8 @@ Mailbox::Mailbox(const schedule::StepProgram& program, int rank, transport::Endp
   }
   for (const schedule::Operation& operation : program.ranks[rank]) {
     if (operation.kind != schedule::OperationKind::kRecv) continue;
-    if (!is_tie(program.channels[operation.channel])) ++inboxes_[operation.channel].num_messages;
+    if (is_tie(program.channels[operation.channel])) continue;
+    inboxes_[operation.channel].microbatches.push_back(operation.microbatch);
   }
 }
 
@@ -57,9 +58,11 @@ void Mailbox::wait(transport::Work& work, int channel, const ErrorContext& place
                    place);
 }
 
-void Mailbox::begin_step() {
+void Mailbox::begin_step(const std::function<bool(int microbatch)>& has) {
   most_held_bytes_ = 0;
   for (std::size_t c = 0; c < inboxes_.size(); ++c) {
+    inboxes_[c].num_messages =
+        static_cast<int>(std::ranges::count_if(inboxes_[c].microbatches, has));
     inboxes_[c].num_posted = 0;
     inboxes_[c].own.clear();
     for (int i = 0; i < schedule::kReceivedAhead; ++i) post(static_cast<int>(c));

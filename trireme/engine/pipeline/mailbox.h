@@ -26,7 +26,8 @@ class Mailbox {
   Mailbox(const schedule::StepProgram& program, int rank, transport::Endpoint& endpoint,
           transport::WatchOptions watch);
 
-  void begin_step();
+  /// has   whether a microbatch has messages in this step; -1: messages that are about none.
+  void begin_step(const std::function<bool(int microbatch)>& has);
 
   /// The next message of a channel, a u8 tensor.
   at::Tensor take(int channel, const ErrorContext& place);
@@ -66,7 +67,8 @@ class Mailbox {
     int channel;
   };
   struct Inbox {
-    int num_messages = 0;  ///< Of a step, those that `take` asks for.
+    std::vector<int> microbatches;  ///< Of the messages that `take` asks for in a whole step.
+    int num_messages = 0;           ///< Of this step.
     int num_posted = 0;
     std::deque<Posted> posted;
     std::deque<at::Tensor> own;  ///< Of this rank.

@@ -18,12 +18,22 @@ struct StepInput {
   std::uint64_t seed = 0;  ///< Of the random streams, with `random_step`.
   std::int64_t step = 0;   ///< For errors.
   std::int64_t random_step = 0;
-  std::int64_t first_microbatch = 0;    ///< Global index of the replica's first.
-  std::vector<graph::BatchSize> sizes;  ///< By microbatch of the replica.
+  std::int64_t first_microbatch = 0;  ///< Global index of the replica's first.
+  std::vector<graph::BatchSize>
+      sizes;  ///< By microbatch of the replica; those without samples are left out.
   std::function<Batch(int microbatch)> read;
   std::string purpose;  ///< For errors, behind what was done: ` of the evaluation`.
 
   int num_microbatches() const { return static_cast<int>(sizes.size()); }
+  bool has(int microbatch) const { return sizes[microbatch].samples > 0; }
+  std::int64_t num_present() const {
+    return std::ranges::count_if(sizes, [](const auto& size) { return size.samples > 0; });
+  }
+  std::int64_t num_samples() const {
+    std::int64_t count = 0;
+    for (const graph::BatchSize& size : sizes) count += size.samples;
+    return count;
+  }
 };
 
 /// Runs the microbatches of one stage and keeps them between forward and backward; where nothing is

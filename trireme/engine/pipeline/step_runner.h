@@ -20,7 +20,8 @@ struct OperationTime {
   double room_us = 0;      ///< Of it, first: a send waited for room.
 };
 
-/// Runs a rank's part of a step program, operation by operation.
+/// Runs a rank's part of a step program, operation by operation. What is about a microbatch without samples is left out; the
+/// others stay in their order, and no rank waits for what another leaves out, since all leave out the same.
 ///
 /// Confined to one thread.
 class StepRunner {
@@ -54,6 +55,7 @@ class StepRunner {
 
   void begin(const StepInput& input);
   void run_next();
+  bool is_left_out(const schedule::Operation& operation) const;
   void run(const schedule::Operation& operation);
   void receive(const schedule::Operation& operation);
   void compute(const schedule::Action& action);

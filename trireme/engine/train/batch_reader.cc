@@ -181,7 +181,8 @@ StepReader::StepReader(const Workload& workload, const BatchLayout& batch, std::
       batch_(batch),
       reader_(workload.training, workload.model, num_threads),
       order_(workload.training->num_samples(), seed, order, workload.training->repeats(),
-             batch.global_batch) {}
+             batch.global_batch),
+      fed_(std::dynamic_pointer_cast<const FedSource>(workload.training)) {}
 
 /// For each place of the step the index of its sample; null where they come as they are.
 StepReader::Deal StepReader::deal_of(std::int64_t step) const {
@@ -214,10 +215,12 @@ std::vector<data::Sample> StepReader::samples_of(std::int64_t step, std::int64_t
     const std::int64_t index = deal ? begin + (*deal)[i - begin] : i;
     samples.push_back(order_.sample_at(index));
   }
+  if (fed_) std::erase_if(samples, [this](data::Sample sample) { return !fed_->has(sample); });
   return samples;
 }
 
 graph::BatchSize StepReader::size_of(std::int64_t step, std::int64_t microbatch) const {
+  if (fed_) return {static_cast<std::int64_t>(samples_of(step, microbatch).size())};
   if (reader_.padded_lengths().empty()) return {batch_.microbatch};
   return reader_.size_of(samples_of(step, microbatch));
 }

@@ -15,6 +15,7 @@
 #include "trireme/data/range.h"
 #include "trireme/data/repeated_order.h"
 #include "trireme/engine/record/recording.h"
+#include "trireme/engine/train/fed_source.h"
 #include "trireme/kernels/spread.h"
 #include "trireme/model.h"
 #include "trireme/plan/layout/plan.h"
@@ -80,12 +81,15 @@ class StepReader {
   /// Global microbatch `microbatch` of `step`: b samples; a pure function of these.
   Batch read(std::int64_t step, std::int64_t microbatch) const;
 
-  /// The samples of a microbatch, which the source is told, and what `read` makes of them.
+  /// The samples of a microbatch, which the source is told, and what `read` makes of them. Of a FedSource those that there are.
   std::vector<data::Sample> announce(std::int64_t step, std::int64_t microbatch) const;
   Batch read(std::int64_t step, const std::vector<data::Sample>& samples) const;
 
-  /// Of what `read` makes.
+  /// Of what `read` makes; 0 samples where a step has fewer microbatches.
   graph::BatchSize size_of(std::int64_t step, std::int64_t microbatch) const;
+
+  /// Whether steps are handed in one by one: nothing is known of one before.
+  bool is_fed() const { return fed_ != nullptr; }
 
   /// For recordings.
   record::BatchMaker maker() const { return reader_.maker(); }
@@ -101,7 +105,8 @@ class StepReader {
   BatchLayout batch_;
   BatchReader reader_;
   data::RepeatedOrder order_;
-  mutable std::mutex mutex_;                    ///< Guards deals_.
+  std::shared_ptr<const FedSource> fed_;  // the workload's too; null where all samples are there
+  mutable std::mutex mutex_;              ///< Guards deals_.
   mutable std::map<std::int64_t, Deal> deals_;  ///< By step, the last few.
 };
 

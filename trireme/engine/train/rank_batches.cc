@@ -47,6 +47,7 @@ std::vector<data::Sample> Prefetch::announce(Place place) const {
 
 void Prefetch::announce_after(Place place) {
   announced_.reset();
+  if (reader_.is_fed()) return;  // it would wait for the next step before it reads this one
   try {
     const Place next = after(place);
     announced_ = Announced{next, announce(next)};
@@ -150,8 +151,13 @@ std::vector<std::vector<double>> RankBatches::weigh(std::int64_t step) {
   num_taken_.clear();
   std::vector<std::vector<double>> weights;
   for (int m = 0; m < num_microbatches_; ++m) {
+    const graph::BatchSize size = size_of(step, m);
+    if (size.samples == 0) {
+      weights.emplace_back(graph_.losses.size());
+      continue;
+    }
     const Batch batch = weights_.reads_batch() ? prefetch_.take(step, first_ + m) : Batch();
-    weights.push_back(weights_.weights(batch, size_of(step, m)));
+    weights.push_back(weights_.weights(batch, size));
     if (keeps_) kept_[m] = only(batch, stages_.fields());
   }
   return weights;

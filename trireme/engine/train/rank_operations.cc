@@ -9,6 +9,7 @@
 
 #include "trireme/base/check.h"
 #include "trireme/engine/parameters/replica_sums.h"
+#include "trireme/engine/train/fed_source.h"
 #include "trireme/engine/train/finite_check.h"
 #include "trireme/engine/train/learning_rate.h"
 #include "trireme/engine/train/parameter_groups.h"
@@ -175,13 +176,20 @@ void RankOperations::exchange() {
   judge(not_finite(losses_));
 }
 
+/// Which of the replicas this rank's is.
+std::int64_t RankOperations::replica() const {
+  return input_->first_microbatch / input_->num_microbatches();
+}
+
 /// What this rank knows of a step, zeros for the rest: the weight of each loss that has one; sums
-/// by global microbatch and loss; a bit for each parameter that a backward reached.
+/// by global microbatch and loss; a bit for each parameter that a backward reached; the samples of its replica.
 std::vector<std::uint64_t> RankOperations::my_words() const {
   const std::size_t num_losses = parts_.recording.graph.losses.size();
   const std::size_t num_rows = 1 + parts_.plan.batch.num_microbatches();
   const std::size_t num_flags = (parameters_.size() + kWordBits - 1) / kWordBits;
-  std::vector<std::uint64_t> words(num_rows * num_losses + num_flags);
+  const int num_replicas = group(GroupKind::kData).size();
+  std::vector<std::uint64_t> words(num_rows * num_losses + num_flags + num_replicas);
+  words[words.size() - num_replicas + replica()] = input_->num_samples();
   for (const int loss : parts_.stages.weighed_losses()) {
     words[loss] = std::bit_cast<std::uint64_t>(totals_[loss]);
   }
@@ -216,6 +224,7 @@ void RankOperations::take_words(std::span<const std::uint64_t> words) {
       loss.sum += microbatch_sums_[row - 1][i];
     }
   }
+  require_as_many(words.last(group(GroupKind::kData).size()));
   const auto flags = words.subspan(num_rows * num_losses);
   for (std::size_t i = 0; i < reached_.size(); ++i) {
     reached_[i] = (flags[i / kWordBits] >> i % kWordBits & 1) != 0;
@@ -277,7 +286,7 @@ void RankOperations::commit() {
   }
   if (!is_skipped_) {
     commits_.fold(statistics);
-    commits_.count(parts_.plan.batch.num_microbatches());
+    commits_.count(input_->num_present() * num_replicas);
   }
   collectives::Group& replicas = group(GroupKind::kData);
   buffers_.combine(replicas,

@@ -101,6 +101,7 @@ class RankOperations : public pipeline::Operations {
   void join(int bucket);
   void exchange();
   std::vector<std::uint64_t> my_words() const;
+  std::int64_t replica() const;
   void take_words(std::span<const std::uint64_t> words);
   void commit();
   void gather_values(int bucket);
