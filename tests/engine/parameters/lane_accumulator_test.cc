@@ -21,12 +21,15 @@ class LaneAccumulatorTest : public testing::Test {
   explicit LaneAccumulatorTest(const std::string& model = "mlp")
       : test_(models::make(model)),
         recording_(record::record(test_.model, test_.make_batch, graph::Mode::kTrain)),
-        store_(layout::make_parameter_map(
-                   recording_.graph,
-                   layout::make_manual_plan(recording_.graph, graph::graph_sha256(recording_.graph),
-                                            {}, {8, 1, 2}),
-                   {.bucket_bytes = 1}),
+        store_(layout::make_parameter_map(recording_.graph, plan_of(recording_.graph)),
                recording_.graph, recording_.tensors, {}) {}
+
+  /// A bucket for each parameter.
+  static layout::Plan plan_of(const graph::Graph& graph) {
+    layout::Plan plan = layout::make_manual_plan(graph, graph::graph_sha256(graph), {}, {8, 1, 2});
+    plan.bucket_bytes = 1;
+    return plan;
+  }
 
   /// A gradient that is `number` everywhere.
   at::Tensor gradient(const LaneAccumulator& sums, int site, double number) const {

@@ -21,6 +21,7 @@ namespace trireme::parameters::test {
 inline layout::Plan plan_of(const graph::Graph& graph, int num_replicas) {
   layout::Plan plan = layout::make_manual_plan(graph, graph::graph_sha256(graph), {}, {24, 1, 12});
   layout::set_replicas(plan, num_replicas);
+  plan.bucket_bytes = 1;
   return plan;
 }
 
@@ -31,8 +32,7 @@ struct Replica {
   models::TestModel test = models::make("mlp");
   record::Recording recording = record::record(test.model, test.make_batch, graph::Mode::kTrain);
   ParameterStore store{
-      layout::make_parameter_map(recording.graph, plan_of(recording.graph, num_replicas),
-                                 {.bucket_bytes = 1}),
+      layout::make_parameter_map(recording.graph, plan_of(recording.graph, num_replicas)),
       recording.graph,
       recording.tensors,
       {}};

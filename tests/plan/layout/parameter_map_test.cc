@@ -57,11 +57,14 @@ TEST(ParameterMap, SlotsFollowTheBackward) {
 
 TEST(ParameterMap, ABucketIsClosedOnceItIsFull) {
   const Graph graph = graph::testing::make_mlp();
-  EXPECT_EQ(picture(make_parameter_map(graph, plan_of(graph, {}), {.bucket_bytes = 300})),
+  Plan plan = plan_of(graph, {});
+  plan.bucket_bytes = 300;
+  EXPECT_EQ(picture(make_parameter_map(graph, plan)),
             "0 owner f32 80: 2.weight/0@0 2.bias/0@64\n"
             "0 owner f32 128: 0.weight/0@0\n"
             "0 owner f32 16: 0.bias/0@0\n");
-  EXPECT_EQ(picture(make_parameter_map(graph, plan_of(graph, {}), {.bucket_bytes = 1})),
+  plan.bucket_bytes = 1;
+  EXPECT_EQ(picture(make_parameter_map(graph, plan)),
             "0 owner f32 64: 2.weight/0@0\n"
             "0 owner f32 16: 2.bias/0@0\n"
             "0 owner f32 128: 0.weight/0@0\n"
@@ -246,7 +249,9 @@ TEST(ParameterMap, RefusesAPlanOfAnotherGraph) {
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
     EXPECT_THAT(error.message(), ::testing::HasSubstr("made for another graph"));
   }
-  EXPECT_THROW(make_parameter_map(graph, plan_of(graph, {}), {.bucket_bytes = 0}), Error);
+  plan = plan_of(graph, {});
+  plan.bucket_bytes = 0;
+  EXPECT_THROW(make_parameter_map(graph, plan), Error);
 }
 
 TEST(ParameterMap, OfRandomGraphsAndCutsPassesTheCheck) {
@@ -262,7 +267,8 @@ TEST(ParameterMap, OfRandomGraphsAndCutsPassesTheCheck) {
       plan.roles[0].mesh = {static_cast<int>(plan.stages.size()), 2, 1};
       plan.roles[0].placement.clear();
       for (int r = 0; r < plan.roles[0].mesh.num_ranks(); ++r) plan.roles[0].placement.push_back(r);
-      const ParameterMap map = make_parameter_map(graph, plan, {.bucket_bytes = 64});
+      plan.bucket_bytes = 64;
+      const ParameterMap map = make_parameter_map(graph, plan);
       ASSERT_NO_THROW(check(map, graph, plan)) << "seed " << seed << ", cut " << cut;
     }
   }

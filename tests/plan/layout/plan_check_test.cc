@@ -72,6 +72,9 @@ TEST(PlanCheck, StagesCoverTheNodes) {
 }
 
 TEST(PlanCheck, WhoShardsParametersShardsState) {
+  EXPECT_THAT(mlp([](Plan& p) { p.bucket_bytes = 0; }),
+              HasSubstr("bucket_bytes must be at least 1"));
+  EXPECT_THAT(mlp([](Plan& p) { p.threads = 0; }), HasSubstr("threads must be at least 1"));
   EXPECT_EQ(mlp([](Plan& p) { p.sharded_state = p.sharded_parameters = true; }), "");
   EXPECT_THAT(mlp([](Plan& p) { p.sharded_parameters = true; }),
               HasSubstr("sharded_parameters is true and sharded_state is not"));

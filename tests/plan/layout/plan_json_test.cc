@@ -28,6 +28,8 @@ Plan full_plan() {
   plan.copied_nodes = {3, 4};
   plan.tie_owners = {{"embed.weight", 1}};
   plan.sharded_state = plan.sharded_parameters = true;
+  plan.threads = 4;
+  plan.bucket_bytes = 1 << 20;
   plan.prediction = Prediction{12.5,
                                std::numeric_limits<double>::infinity(),
                                {{{"activations", 100}, {"weights", 50}}, {}},

@@ -256,6 +256,8 @@ TEST(Partition, SaysWhatDoesNotFit) {
   EXPECT_THAT(message, HasSubstr("no plan with 2 stages fits"));
   EXPECT_THAT(message, HasSubstr("the 19.5 KiB of stage 0 by 21,908 bytes"));
   EXPECT_THAT(message, HasSubstr("most of it are optimizer 15.8 KiB, gradients 7.9 KiB, "));
+  EXPECT_THAT(message,
+              HasSubstr("its largest values: p0 3.9 KiB, p1 3.9 KiB, of each microbatch "));
   EXPECT_THAT(message, HasSubstr("use more stages, or ranks with more memory"));
 }
 

@@ -44,6 +44,7 @@ TEST(ProfileCheck, NamesTheField) {
   EXPECT_EQ(complaint([](Profile&) {}), "");
   EXPECT_THAT(complaint([](Profile& p) { p.microbatch = 0; }), HasSubstr("microbatch"));
   EXPECT_THAT(complaint([](Profile& p) { p.num_busy_ranks = 0; }), HasSubstr("num_busy_ranks"));
+  EXPECT_THAT(complaint([](Profile& p) { p.threads = 0; }), HasSubstr("threads"));
   EXPECT_THAT(complaint([](Profile& p) { p.costs[1].forward_us = kInf; }),
               HasSubstr("costs[1].forward_us must be from 0 to 1e+12, got inf"));
   EXPECT_THAT(complaint([](Profile& p) { p.costs[0].weight_us = -1; }),

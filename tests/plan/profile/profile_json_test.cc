@@ -22,6 +22,7 @@ Profile full_profile() {
   profile.graph_sha256 = std::string(64, 'a');
   profile.microbatch = 4;
   profile.num_busy_ranks = 2;
+  profile.threads = 4;
   profile.hardware = {"Processor 9000", 8, "AVX2", "2.15.0"};
   profile.costs = {{"aten::relu [4, 8]", 1.5, 2, 0, 0.1, {}, {0}, 0, 16, 0},
                    {"aten::linear", 10, 8, 1.0 / 3, 0.05, {0, 1}, {}, 128, 0, 256}};

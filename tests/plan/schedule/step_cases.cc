@@ -68,7 +68,8 @@ StepCase make_case(const graph::Graph& graph, const CaseOptions& options) {
   step.plan.sharded_parameters = options.shards_parameters;
   for (const int stage : options.offloads) step.plan.stages[stage].offload = true;
   layout::check(step.plan, hash, graph);
-  step.map = layout::make_parameter_map(graph, step.plan, {.bucket_bytes = 64});
+  step.plan.bucket_bytes = 64;
+  step.map = layout::make_parameter_map(graph, step.plan);
   step.facts = step_facts(graph, step.plan, step.map, step.options);
   step.schedule = schedule_of(step.plan);
   step.program = make_step_program(graph, step.plan, step.map, step.options);

@@ -29,7 +29,8 @@ struct Setting {
         graph, trireme::graph::graph_sha256(graph), std::array{2}, {4, 1, 2});
     plan.roles[0].mesh.data = 2;
     plan.roles[0].placement = {0, 1, 2, 3};
-    const auto map = trireme::layout::make_parameter_map(graph, plan, {.bucket_bytes = 64});
+    plan.bucket_bytes = 64;
+    const auto map = trireme::layout::make_parameter_map(graph, plan);
     facts = schedule::step_facts(graph, plan, map, {});
   }
 };

@@ -136,7 +136,8 @@ RandomStep random_step(std::mt19937& random) {
   if (pick(2) == 0) std::shuffle(role.placement.begin(), role.placement.end(), random);
   step.plan.sharded_state = pick(3) == 0;
   step.plan.sharded_parameters = step.plan.sharded_state && pick(2) == 0;
-  step.map = layout::make_parameter_map(graph, step.plan, {.bucket_bytes = 64});
+  step.plan.bucket_bytes = 64;
+  step.map = layout::make_parameter_map(graph, step.plan);
   step.topology = random_places(random, role);
   return step;
 }

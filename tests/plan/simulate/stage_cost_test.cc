@@ -36,7 +36,8 @@ TEST(StageCost, RecomputingRunsTheForwardAgainBeforeTheBackward) {
   EXPECT_EQ(costs[1].input_us, 220 + 110);
   EXPECT_EQ(costs[1].weight_us, 330);
   // Node 2's gradient is complete after 110 of forward and 500 of the 550 of backward.
-  const auto map = layout::make_parameter_map(model.graph, plan, {.bucket_bytes = 1});
+  plan.bucket_bytes = 1;
+  const auto map = layout::make_parameter_map(model.graph, plan);
   const auto ready = bucket_completions(model.graph, plan, map, model.profile);
   EXPECT_DOUBLE_EQ(ready[1], (110 + 500.0) / 660);
 }
@@ -119,8 +120,9 @@ TEST(StageCost, CopiesCostTheStageThatRunsThem) {
 // A bucket for each parameter; the backward comes to the last node first.
 TEST(BucketCompletions, FollowTheBackwardFromTheLastNodeToTheFirst) {
   const auto model = make_chain({{1, 1, 2}, {1, 2, 2}, {1, 1, 0}, {1, 1, 1}});
-  const layout::Plan plan = make_plan(model.graph, {{2}, 2, 2});
-  const auto map = layout::make_parameter_map(model.graph, plan, {.bucket_bytes = 1});
+  layout::Plan plan = make_plan(model.graph, {{2}, 2, 2});
+  plan.bucket_bytes = 1;
+  const auto map = layout::make_parameter_map(model.graph, plan);
   const std::vector<double> completions = bucket_completions(model.graph, plan, map, model.profile);
   ASSERT_EQ(completions.size(), 4U);
   for (std::size_t b = 0; b < completions.size(); ++b) {

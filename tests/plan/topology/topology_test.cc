@@ -51,6 +51,18 @@ TEST(Topology, CheckNamesRankAndHost) {
   EXPECT_THAT(complaint([](Topology& t) { t.ranks[1].memory_bytes = 0; }), HasSubstr("rank 1"));
 }
 
+TEST(Topology, RanksWithSeveralThreadsWantAsManyCores) {
+  Topology topology{{{"a", 3, kGiB}}, {{0, {0, 1, 2}, kGiB}, {0, {0, 1, 2}, kGiB}}};
+  EXPECT_EQ(shared_cores(topology), (std::vector<SharedCores>{{{0, 1}, 3, 3}}));
+  for (RankPlace& rank : topology.ranks) rank.threads = 2;
+  EXPECT_EQ(shared_cores(topology), (std::vector<SharedCores>{{{0, 1}, 3, 1.5}}));
+  for (RankPlace& rank : topology.ranks) rank.threads = 8;
+  EXPECT_EQ(shared_cores(topology), (std::vector<SharedCores>{{{0, 1}, 3, 1}}));
+  EXPECT_THAT(show(topology), HasSubstr("rank 1: cores 0 1 2, 8 threads, 1.0 GiB"));
+  EXPECT_EQ(complaint([](Topology& t) { t.ranks[1].threads = 0; }),
+            "topology: rank 1: threads must be at least 1, got 0");
+}
+
 /// Each rank went through all others.
 TEST(Topology, ALargeOneIsReadInTime) {
   Topology topology;
@@ -61,7 +73,8 @@ TEST(Topology, ALargeOneIsReadInTime) {
 }
 
 TEST(Topology, OwnCoresAreSharedWithNobody) {
-  EXPECT_EQ(shared_cores(two_hosts()), (std::vector<SharedCores>{{{0}, 1}, {{1}, 2}, {{2}, 1}}));
+  EXPECT_EQ(shared_cores(two_hosts()),
+            (std::vector<SharedCores>{{{0}, 1, 1}, {{1}, 2, 2}, {{2}, 1, 1}}));
 }
 
 TEST(Topology, OverlapsJoinRanksTransitively) {
@@ -69,14 +82,14 @@ TEST(Topology, OverlapsJoinRanksTransitively) {
   topology.hosts = {{"a", 4, kGiB}, {"b", 4, kGiB}};
   topology.ranks = {{0, {3}, 1}, {0, {0, 1}, 1}, {0, {2, 3}, 1}, {1, {0}, 1}, {0, {1, 2}, 1}};
   // 0-2 over core 3, 2-4 over core 2, 4-1 over core 1; rank 3 is on another host.
-  EXPECT_EQ(shared_cores(topology), (std::vector<SharedCores>{{{0, 1, 2, 4}, 4}, {{3}, 1}}));
+  EXPECT_EQ(shared_cores(topology), (std::vector<SharedCores>{{{0, 1, 2, 4}, 4, 4}, {{3}, 1, 1}}));
 }
 
 TEST(Topology, MoreRanksThanCores) {
   Topology topology;
   topology.hosts = {{"a", 2, kGiB}};
   topology.ranks.assign(4, {0, {0, 1}, 1});
-  EXPECT_EQ(shared_cores(topology), (std::vector<SharedCores>{{{0, 1, 2, 3}, 2}}));
+  EXPECT_EQ(shared_cores(topology), (std::vector<SharedCores>{{{0, 1, 2, 3}, 2, 2}}));
 }
 
 constexpr std::int64_t kGibibyte = std::int64_t{1} << 30;

@@ -33,7 +33,9 @@ std::string summary(const Plan& plan) {
          ", schedule " + plan.schedule.name + ", objective " + plan.objective + "\n  batch of " +
          count(batch.global_batch, "sample") + " in " + count(batch.lanes, "lane") + " of " +
          count(batch.microbatches_per_lane(), "microbatch", "es") + " of " +
-         count(batch.microbatch, "sample") + "\n  graph " + plan.graph_sha256 + "\n";
+         count(batch.microbatch, "sample") +
+         (plan.threads == 1 ? "" : "\n  each rank with " + count(plan.threads, "thread")) +
+         "\n  graph " + plan.graph_sha256 + "\n";
 }
 
 std::string roles_text(const Plan& plan) {

@@ -194,10 +194,6 @@ std::vector<Shard> make_shards(const Bucket& bucket, const RowElements& rows, in
 
 ParameterMap make_parameter_map(const graph::Graph& graph, const Plan& plan,
                                 const ParameterMapOptions& options) {
-  if (options.bucket_bytes < 1) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "bucket_bytes must be at least 1, got " + std::to_string(options.bucket_bytes));
-  }
   const std::string graph_sha256 =
       options.graph_sha256.empty() ? recorded_sha256(graph, plan) : options.graph_sha256;
   check(plan, graph_sha256, graph);
@@ -207,7 +203,7 @@ ParameterMap make_parameter_map(const graph::Graph& graph, const Plan& plan,
     return std::tuple(a.stage, -a.position, a.parameter_index, a.site) <
            std::tuple(b.stage, -b.position, b.parameter_index, b.site);
   });
-  BucketFiller filler(options.bucket_bytes);
+  BucketFiller filler(plan.bucket_bytes);
   for (const SiteFacts& site : sites) filler.add(site);
   ParameterMap map{graph_sha256, plan_sha256(plan), filler.take()};
   const int num_shards = train_role(plan).mesh.data;

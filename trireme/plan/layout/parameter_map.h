@@ -78,8 +78,6 @@ std::int64_t row_elements(const graph::Value& parameter);
 std::map<std::string, int> owner_stages(const ParameterMap& map);
 
 struct ParameterMapOptions {
-  std::int64_t bucket_bytes =
-      25 << 20;  ///< A bucket is closed once it holds this much; speed only.
   /// Of the recorded graph, where it is known: computing it is most of the cost.
   std::string graph_sha256 = {};
 };

@@ -58,6 +58,8 @@ struct TieOwner {
   bool operator==(const TieOwner&) const = default;
 };
 
+inline constexpr std::int64_t kUsualBucketBytes = 25 << 20;
+
 /// The decision how a graph is trained; everything a run needs beside the graph and the model.
 struct Plan {
   std::string graph_sha256;
@@ -65,6 +67,7 @@ struct Plan {
   std::optional<std::string> topology_sha256;
   std::string objective = "manual";  ///< `speed`, `memory` or `manual`.
   BatchLayout batch;
+  int threads = 1;  ///< That each rank computes with; results depend on it.
   std::vector<Role> roles;
   /// Recorded nodes that are run once per consuming node (graph::copy_to_consumers), so that no cut
   /// between consumers sends their values. Positions below count in the graph after that.
@@ -72,6 +75,8 @@ struct Plan {
   std::vector<Stage> stages;
   ScheduleChoice schedule;
   std::vector<TieOwner> tie_owners;
+  /// Gradients are summed over replicas in buckets, each closed once it holds this much. Decides speed alone.
+  std::int64_t bucket_bytes = kUsualBucketBytes;
   /// Each replica keeps the optimizer's state of its part of the parameters (Bucket::shards), and updates that.
   bool sharded_state = false;
   /// And their values and gradients (`sharded_buckets`): a stage's are whole around its actions (schedule/whole_stages.h).

@@ -287,6 +287,10 @@ void check(const Plan& plan, const std::string& graph_sha256, const graph::Graph
          "; make the plan again for this graph, or load the graph it was made for");
   }
   check_batch(plan.batch);
+  if (plan.bucket_bytes < 1) {
+    fail("bucket_bytes must be at least 1, got " + std::to_string(plan.bucket_bytes));
+  }
+  if (plan.threads < 1) fail("threads must be at least 1, got " + std::to_string(plan.threads));
   graph::check_samples(graph, plan.batch.microbatch);
   if (plan.stages.empty()) fail("it has no stages");
   if (plan.schedule.name.empty()) fail("its schedule has no name");

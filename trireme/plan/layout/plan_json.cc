@@ -139,6 +139,7 @@ Json to_json(const Plan& plan) {
       {"stages", Json::array()},
       {"schedule", {{"name", plan.schedule.name}, {"parameters", plan.schedule.parameters}}}};
   if (!plan.schedule.actions.empty()) json["schedule"]["actions"] = plan.schedule.actions;
+  if (plan.threads != 1) json["threads"] = plan.threads;
   if (plan.profile_sha256) json["profile_sha256"] = *plan.profile_sha256;
   if (plan.topology_sha256) json["topology_sha256"] = *plan.topology_sha256;
   for (const Role& role : plan.roles) json["roles"].push_back(to_json(role));
@@ -147,6 +148,7 @@ Json to_json(const Plan& plan) {
   for (const TieOwner& owner : plan.tie_owners) {
     json["tie_owners"].push_back({{"parameter", owner.parameter}, {"stage", owner.stage}});
   }
+  if (plan.bucket_bytes != kUsualBucketBytes) json["bucket_bytes"] = plan.bucket_bytes;
   if (plan.sharded_state) json["sharded_state"] = true;
   if (plan.sharded_parameters) json["sharded_parameters"] = true;
   if (plan.prediction) json["prediction"] = to_json(*plan.prediction);
@@ -161,6 +163,7 @@ Plan plan_from_json(const Json& body) {
   if (const auto hash = object.optional("topology_sha256")) plan.topology_sha256 = hash->text();
   plan.objective = object.required("objective").text();
   plan.batch = batch_from_json(object.required("batch"));
+  if (const auto threads = object.optional("threads")) plan.threads = threads->index(1);
   plan.roles = object.required("roles").list(role_from_json);
   if (const auto copied = object.optional("copied_nodes")) {
     plan.copied_nodes = copied->list(read_index);
@@ -170,6 +173,7 @@ Plan plan_from_json(const Json& body) {
   if (const auto owners = object.optional("tie_owners")) {
     plan.tie_owners = owners->list(tie_owner_from_json);
   }
+  if (const auto bytes = object.optional("bucket_bytes")) plan.bucket_bytes = bytes->integer(1);
   if (const auto sharded = object.optional("sharded_state")) {
     plan.sharded_state = sharded->boolean();
   }

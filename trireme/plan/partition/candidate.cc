@@ -48,7 +48,7 @@ bool Problem::has_own_cores() const {
   for (const topology::SharedCores& shared : topology::shared_cores(topology)) {
     const auto used = std::count_if(shared.ranks.begin(), shared.ranks.end(),
                                     [num_used](int rank) { return rank < num_used; });
-    if (used > shared.num_cores) return false;
+    if (static_cast<double>(used) > shared.num_at_full_speed) return false;
   }
   return true;
 }

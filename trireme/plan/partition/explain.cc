@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "trireme/plan/graph/text_table.h"
+#include "trireme/plan/partition/largest_values.h"
 
 namespace trireme::partition {
 namespace {
@@ -202,8 +203,10 @@ std::string does_not_fit(const Problem& problem, const Candidate& candidate) {
          (problem.num_stages == 1 ? " stage" : " stages") + " fits: the best one exceeds the " +
          graph::bytes_text(problem.memory_limit(worst)) + " of stage " + std::to_string(worst) +
          " by " + graph::with_commas(excess_bytes(problem, candidate, worst)) +
-         " bytes; most of it are " + parts + "; " +
-         advice(problem, candidate, kinds.empty() ? "" : kinds.front().second);
+         " bytes; most of it are " + parts + "; its largest values: " +
+         largest_values(layout::planned_graph(problem.recorded, candidate.plan), candidate.plan,
+                        worst) +
+         "; " + advice(problem, candidate, kinds.empty() ? "" : kinds.front().second);
 }
 
 }  // namespace trireme::partition

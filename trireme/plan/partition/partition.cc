@@ -8,6 +8,7 @@
 #include "trireme/error.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/partition/bucket_size.h"
 #include "trireme/plan/partition/candidate.h"
 #include "trireme/plan/partition/explain.h"
 #include "trireme/plan/partition/less_memory.h"
@@ -158,10 +159,12 @@ layout::Plan partition(const graph::Graph& recorded, const profile::Profile& pro
   Candidate best = planner.candidate();
   if (options.may_choose_owners) best = with_tie_owners(planner.problem(), std::move(best));
   best = with_less_memory(planner.problem(), std::move(best));
+  best = with_bucket_size(planner.problem(), std::move(best));
   if (score(planner.problem(), best, {}).excess_bytes > 0) {
     throw Error(ErrorKind::kResourceExhausted,
                 "partition: " + does_not_fit(planner.problem(), best));
   }
+  best.plan.threads = profile.threads;
   best.plan.profile_sha256 = profile::profile_sha256(profile);
   best.plan.topology_sha256 = topology::topology_sha256(topology);
   best.plan.prediction = predict(planner.problem(), best);

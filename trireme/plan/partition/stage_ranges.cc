@@ -109,9 +109,8 @@ const StageRange& StageRanges::at(int begin, int end) {
   return range;
 }
 
-/// As layout::make_parameter_map fills them.
+/// As layout::make_parameter_map fills them in plans that say nothing of it.
 std::vector<RangeBucket> StageRanges::buckets(int begin, int end) const {
-  const std::int64_t full_bytes = layout::ParameterMapOptions().bucket_bytes;
   std::vector<RangeBucket> buckets;
   std::map<std::tuple<layout::BucketKind, Dtype>, std::size_t> open;
   for (int p = end - 1; p >= begin; --p) {
@@ -124,7 +123,8 @@ std::vector<RangeBucket> StageRanges::buckets(int begin, int end) const {
                                                        : layout::BucketKind::kMirror;
       const auto size = static_cast<std::int64_t>(size_bytes(site.dtype));
       const auto [entry, is_new] = open.try_emplace({kind, site.dtype}, buckets.size());
-      if (is_new || buckets[entry->second].bucket.num_elements * size >= full_bytes) {
+      if (is_new ||
+          buckets[entry->second].bucket.num_elements * size >= layout::kUsualBucketBytes) {
         entry->second = buckets.size();
         buckets.push_back({{.kind = kind, .dtype = site.dtype}, 0});
       }
