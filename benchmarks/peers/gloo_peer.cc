@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
     const int rank = std::stoi(argv[2]);
     const int num_ranks = std::stoi(argv[3]);
     if (std::getenv("GLOO_SOCKET_IFNAME") == nullptr) {  // all on this host, as ours
-      trireme::transport::take_core(rank, num_ranks);
+      trireme::transport::take_cores(rank, num_ranks);
     }
     trireme::bench::GlooContender contender(argv[1], rank, num_ranks);
     trireme::bench::take_orders(argv[1], contender);

@@ -152,6 +152,9 @@ enum class Placement : std::uint8_t {
 /// else one stage, one replica.
 struct PlanOptions {
   BatchLayout batch{.global_batch = 32, .microbatch = 8, .lanes = 1};
+  /// That each rank computes with (torch's intra-op threads), each on a core of its own where there are as many. Bits of
+  /// some operators depend on it: the same for every layout, but other ones than with another number.
+  int threads = 1;
   int stages = 0;           ///< Pipeline stages; 0: the best number.
   int stages_per_rank = 0;  ///< Virtual stages; 0: as few as the schedule can have.
   int replicas = 0;         ///< Copies of the pipeline; 0: the best number.

@@ -305,6 +305,7 @@ Graph record_graph(const MakeWorkload& make, std::int64_t microbatch, bool train
 /// The same on every rank.
 struct MeasureOptions {
   std::int64_t microbatch = 8;
+  int threads = 1;                       ///< That each rank computes with; plans take it over.
   std::int64_t device_memory_bytes = 0;  ///< Of each rank; 0: an equal part of the host's.
   TrainingOptions training;              ///< Whose optimizer is measured too.
   bool files =

@@ -128,6 +128,7 @@ void bind_plan_options(py::module_& module) {
       "Stages and replicas (0: as many as are best), cuts by node name, the objective.")
       .def(py::init<>())
       .def_readwrite("batch", &PlanOptions::batch)
+      .def_readwrite("threads", &PlanOptions::threads)
       .def_readwrite("stages", &PlanOptions::stages)
       .def_readwrite("stages_per_rank", &PlanOptions::stages_per_rank)
       .def_readwrite("replicas", &PlanOptions::replicas)

@@ -172,17 +172,18 @@ void bind_planning(py::module_& module) {
   module.def(
       "measure_model",
       [](World& world, py::object make, std::int64_t microbatch, const TrainingOptions& training,
-         std::int64_t device_memory_bytes) {
+         std::int64_t device_memory_bytes, int threads) {
         const MakeWorkload maker = to_maker(std::move(make));
         const py::gil_scoped_release unlocked;
         Measurement found = measure_model(world, maker,
                                           {.microbatch = microbatch,
+                                           .threads = threads,
                                            .device_memory_bytes = device_memory_bytes,
                                            .training = training});
         return std::pair(std::move(found.profile), std::move(found.topology));
       },
       py::arg("world"), py::arg("make"), py::arg("microbatch"), py::arg("training"),
-      py::arg("device_memory_bytes") = 0);
+      py::arg("device_memory_bytes") = 0, py::arg("threads") = 1);
   module.def(
       "make_plan",
       [](const Graph& graph, const PlanOptions& options) { return make_plan(graph, options); },

@@ -320,6 +320,7 @@ class PlanOptions:
     shard_state: bool
     stages: int
     stages_per_rank: int
+    threads: int
 
     def __init__(self) -> None: ...
 
@@ -668,6 +669,7 @@ def measure_model(
     microbatch: int,
     training: TrainingOptions,
     device_memory_bytes: int = ...,
+    threads: int = ...,
 ) -> tuple[Profile, Topology]: ...
 def open_fixed_records(
     paths: collections.abc.Sequence[os.PathLike[str] | str],

@@ -55,12 +55,16 @@ def profile(
     """What the graph's nodes and the links between the ranks cost here. Every rank calls it, and gets the same.
 
     device_memory_bytes   of each rank; 0: what the machine has.
+    options               threads, optimizer, ... as of Session.
     """
-    training = to_options(
-        "even", _core.BatchLayout(microbatch_size, microbatch_size), None, options
-    ).training
+    given = to_options("even", _core.BatchLayout(microbatch_size, microbatch_size), None, options)
     return _core.measure_model(
-        ranks.init(), _maker(model, loss, data), microbatch_size, training, device_memory_bytes
+        ranks.init(),
+        _maker(model, loss, data),
+        microbatch_size,
+        given.training,
+        device_memory_bytes,
+        given.planning.threads,
     )
 
 

@@ -42,6 +42,7 @@ struct Layout {
   const char* schedule;
   const char* stages_per_rank = "1";
   const char* gradients = "f32";
+  const char* threads = "1";
 };
 
 class RankLayouts : public RankTest, public testing::WithParamInterface<Layout> {};
@@ -72,7 +73,9 @@ TEST_P(RankLayouts, LearnWhatOneProcessLearns) {
                        "--stages-per-rank",
                        layout.stages_per_rank,
                        "--gradients",
-                       layout.gradients};
+                       layout.gradients,
+                       "--threads",
+                       layout.threads};
   const auto serial = run(with(words, {"--serial", "--save", path("serial")}));
   const auto ranks = run(with(words, {"--save", path("ranks")}));
   ASSERT_FALSE(text_of(path("serial")).empty());
@@ -81,15 +84,16 @@ TEST_P(RankLayouts, LearnWhatOneProcessLearns) {
   EXPECT_EQ(evaluation_in(serial->out()), evaluation_in(ranks->out()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Covering, RankLayouts,
-                         testing::Values(Layout{"mlp", "4", "1", "1", "simple"},
-                                         Layout{"resnet", "2", "2", "4", "interleaved"},
-                                         Layout{"transformer", "3", "1", "2", "interleaved"},
-                                         Layout{"transformer", "2", "2", "4", "simple", "1",
-                                                "bf16"},
-                                         Layout{"tagger", "1", "3", "6", "simple", "1", "bf16"},
-                                         Layout{"two_losses", "2", "2", "2", "interleaved"},
-                                         Layout{"resnet", "4", "2", "4", "v_half", "2"}));
+INSTANTIATE_TEST_SUITE_P(
+    Covering, RankLayouts,
+    testing::Values(Layout{"mlp", "4", "1", "1", "simple"},
+                    Layout{"resnet", "2", "2", "4", "interleaved"},
+                    Layout{"transformer", "3", "1", "2", "interleaved"},
+                    Layout{"transformer", "2", "2", "4", "simple", "1", "bf16"},
+                    Layout{"tagger", "1", "3", "6", "simple", "1", "bf16"},
+                    Layout{"two_losses", "2", "2", "2", "interleaved"},
+                    Layout{"transformer", "2", "1", "2", "zero_bubble", "1", "f32", "2"},
+                    Layout{"resnet", "4", "2", "4", "v_half", "2"}));
 
 TEST_F(RankTest, FilesOfATrainingCanBeRead) {
   run(with(kTinyTraining, {"--stages", "3", "--metrics", path("metrics"), "--timeline",

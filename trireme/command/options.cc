@@ -47,6 +47,7 @@ void PlanArguments::add_to(CLI::App& app, bool with_file) {
       app.add_option("--lanes", options.batch.lanes,
                      "Lanes (G): equal runs of a step's microbatches, each accumulated by itself; "
                      "replicas divide them"),
+      add_threads_option(app, options.threads),
       app.add_option("--cut-at", options.cuts, "Begin a stage at these nodes, by position or name")
           ->delimiter(','),
       app.add_option("--copy", options.copies,

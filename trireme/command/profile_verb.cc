@@ -41,6 +41,7 @@ Body add_profile(CLI::App& app, Context& context) {
                  "Processes that measure at the same time: as many as will train")
       ->check(arguments::positive())
       ->capture_default_str();
+  add_threads_option(app, options->measure.threads);
   app.add_option("--out", options->out, "Where the profile is written")->capture_default_str();
   app.add_option("--topology", options->topology, "Where the topology is written")
       ->capture_default_str();

@@ -147,6 +147,16 @@ inline void add_buffer_option(CLI::App& app, std::vector<std::string>& texts) {
       ->allow_extra_args(false);
 }
 
+/// --threads
+inline CLI::Option* add_threads_option(CLI::App& app, int& threads) {
+  return app
+      .add_option("--threads", threads,
+                  "Threads that each rank computes with, on cores of its own; the last bits of "
+                  "weights depend on it")
+      ->check(arguments::positive())
+      ->capture_default_str();
+}
+
 /// --device-memory, with or without a unit.
 inline CLI::Option* add_device_memory_option(CLI::App& app, std::int64_t& bytes) {
   return app

@@ -76,7 +76,7 @@ transport::ElasticWorldOptions options_of(const RankEnvironment& environment, co
 /// The environment. Takes a core before the world has threads, which then keep off other ranks'.
 const RankEnvironment& on_own_core(const RankEnvironment& environment) {
   if (environment.launcher == Launcher::kTrireme) {
-    transport::take_core(environment.rank, environment.world_size);
+    transport::take_cores(environment.rank, environment.world_size);
   }
   return environment;
 }

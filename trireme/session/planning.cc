@@ -9,7 +9,6 @@
 #include "trireme/base/environment.h"
 #include "trireme/engine/measure/detect_topology.h"
 #include "trireme/engine/measure/measure_profile.h"
-#include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/train/batch_reader.h"
 #include "trireme/engine/train/construct_workload.h"
 #include "trireme/engine/train/replica_buffers.h"
@@ -23,6 +22,7 @@
 #include "trireme/plan/partition/partition.h"
 #include "trireme/plan/schedule/schedule_json.h"
 #include "trireme/plan/schedule/schedules.h"
+#include "trireme/session/processors.h"
 #include "trireme/session/training.h"
 
 namespace trireme::session {
@@ -50,9 +50,9 @@ bool measures_quickly() {
 /// What ranks must have in common: their measurements become one profile.
 std::string shared_text(const MeasureOptions& options) {
   return train::to_text(options.training) +
-         fmt::format("microbatch {}\ndevice memory {}\nmeasures files {}\nquickly {}\n",
-                     options.microbatch, options.device_memory_bytes, options.files,
-                     measures_quickly());
+         fmt::format("microbatch {}\nthreads {}\ndevice memory {}\nmeasures files {}\nquickly {}\n",
+                     options.microbatch, options.threads, options.device_memory_bytes,
+                     options.files, measures_quickly());
 }
 
 /// Says which ranks have nothing to do.
@@ -118,6 +118,15 @@ void refuse_by_hand(const PlanOptions& wanted) {
   }
 }
 
+void check_threads(const profile::Profile& profile, const PlanOptions& wanted) {
+  if (wanted.threads == 1 || wanted.threads == profile.threads) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              fmt::format("the profile was measured with --threads {} and --threads says {} now; "
+                          "measure with that, or "
+                          "leave it out",
+                          profile.threads, wanted.threads));
+}
+
 /// What the planner is asked for.
 partition::PartitionOptions partition_options(const graph::Graph& graph,
                                               const profile::Profile& profile,
@@ -125,6 +134,7 @@ partition::PartitionOptions partition_options(const graph::Graph& graph,
                                               const TrainingOptions& training,
                                               const PlannedCopies& copies) {
   refuse_by_hand(wanted);
+  check_threads(profile, wanted);
   partition::PartitionOptions asked{.batch = wanted.batch,
                                     .replicas = wanted.replicas,
                                     .may_copy = wanted.may_copy && !copies,
@@ -173,8 +183,9 @@ MeasuredCosts measure_recorded(const Workload& workload, const record::Recording
   auto profile = std::make_shared<profile::Profile>(
       measure::measure_profile({.recording = recorded, .batch = batch, .ranks = ranks},
                                world == nullptr ? nullptr : &world->endpoint, what));
-  auto topology = std::make_shared<topology::Topology>(
-      measure::detect_topology(ranks, {.device_memory_bytes = options.device_memory_bytes}));
+  profile->threads = options.threads;
+  auto topology = std::make_shared<topology::Topology>(measure::detect_topology(
+      ranks, {.device_memory_bytes = options.device_memory_bytes, .threads = options.threads}));
   return {Profile(std::move(profile)), Topology(std::move(topology))};
 }
 
@@ -267,6 +278,7 @@ layout::Plan plan_by_hand(const graph::Graph& recorded, const PlanOptions& optio
   }
   for (layout::Stage& stage : plan.stages) stage.offload = options.offload == Offload::kAll;
   plan.copied_nodes = std::move(copied.copied_nodes);
+  plan.threads = options.threads;
   plan.sharded_state = shards_state(options);
   plan.sharded_parameters = options.shard_parameters;
   return plan;
@@ -332,7 +344,7 @@ double compute_seconds(const simulate::Forecast& step, const BatchLayout& batch)
 namespace trireme {
 
 Measurement measure_model(World& world, const MakeWorkload& make, const MeasureOptions& options) {
-  memory::apply_torch_settings();
+  session::use_threads(options.threads);
   const Workload workload = train::construct(make, options.training.seed);
   record::Recording recorded =
       session::record_model({workload.model, workload.training, graph::Mode::kTrain,

@@ -146,6 +146,7 @@ layout::Plan Preparation::choose_plan() {
   planner_.emplace(options_, world_, options_.run.folder);
   if (!planner_->has_measurement(graph)) {
     const MeasureOptions wanted{.microbatch = options_.planning.batch.microbatch,
+                                .threads = options_.planning.threads,
                                 .device_memory_bytes = options_.planning.device_memory_bytes,
                                 .training = {.seed = options_.training.seed,
                                              .optimizer = options_.training.optimizer,

@@ -26,6 +26,7 @@ bool fits(const MeasuredCosts& measurement, const graph::Graph& graph,
   const profile::Profile& profile = measurement.profile.value();
   return profile.graph_sha256 == graph::graph_sha256(graph) &&
          profile.microbatch == options.planning.batch.microbatch &&
+         profile.threads == options.planning.threads &&
          (profile.step.file || options.planning.offload == Offload::kNone) &&
          static_cast<int>(places.size()) == num_ranks &&
          profile.num_busy_ranks ==
@@ -72,10 +73,12 @@ std::string SelfPlanner::file_for(const std::string& what) const {
 MeasuredCosts SelfPlanner::named_measurement(const graph::Graph& graph) const {
   MeasuredCosts named{Profile::load(options_.profile), Topology::load(options_.topology)};
   if (fits(named, graph, options_, world_.size())) return named;
-  throw Error(ErrorKind::kInvalidArgument,
-              fmt::format("{} is not a profile of this model with microbatches of {} on {} ranks; "
-                          "leave --profile out to measure",
-                          options_.profile, options_.planning.batch.microbatch, world_.size()));
+  throw Error(
+      ErrorKind::kInvalidArgument,
+      fmt::format("{} is not a profile of this model with microbatches of {} on {} ranks of {} "
+                  "threads; leave --profile out to measure",
+                  options_.profile, options_.planning.batch.microbatch, world_.size(),
+                  options_.planning.threads));
 }
 
 /// One of this folder, if it is of this model and these hosts. Memory is that of now.
@@ -102,7 +105,8 @@ bool SelfPlanner::has_measurement(const graph::Graph& graph) {
   const auto group = collectives::make_world_group(world_, "topology");
   topology::Topology now =
       measure::detect_topology(measure::BusyRanks(*group, world_.watch),
-                               {.device_memory_bytes = options_.planning.device_memory_bytes});
+                               {.device_memory_bytes = options_.planning.device_memory_bytes,
+                                .threads = options_.planning.threads});
   if (world_.rank() == 0) {
     measurement_ = options_.profile.empty() ? kept_measurement(graph, std::move(now))
                                             : named_measurement(graph);

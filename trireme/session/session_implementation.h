@@ -23,6 +23,7 @@
 #include "trireme/session/metrics_file.h"
 #include "trireme/session/other_forward.h"
 #include "trireme/session/preparation.h"
+#include "trireme/session/processors.h"
 #include "trireme/session/reader_rank.h"
 #include "trireme/session/run_keeper.h"
 #include "trireme/session/step_times.h"
@@ -43,7 +44,7 @@ class Session::Implementation {
         make_(ranks_that_train_->with_readers(make)),
         world_(ranks_that_train_->world()),
         is_first_(world_.rank() == 0) {
-    memory::apply_torch_settings();
+    session::use_threads(session::threads_of(options_.plan, options_.planning));
     session::check_options(options_, world_);
     if (!options_.run.folder.empty()) run_.emplace(options_, world_);
     if (!run_ || !run_->resumed_from()) {

@@ -4,7 +4,6 @@
 #include <memory>
 #include <utility>
 
-#include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/train/construct_workload.h"
 #include "trireme/engine/train/training_options.h"
 #include "trireme/engine/train/verify_plan.h"
@@ -12,6 +11,7 @@
 #include "trireme/plan/layout/plan_json.h"
 #include "trireme/session.h"
 #include "trireme/session/planning.h"
+#include "trireme/session/processors.h"
 #include "trireme/session/training.h"
 
 namespace trireme {
@@ -55,7 +55,7 @@ bool Verification::passes() const {
 }
 
 Verification verify_training(World& world, const MakeWorkload& make, const VerifyOptions& options) {
-  memory::apply_torch_settings();
+  session::use_threads(session::threads_of(options.plan, options.planning));
   const auto plan = std::make_shared<const layout::Plan>(plan_of(options, make, world));
   const train::ComparedSteps steps{.num_steps = options.num_steps,
                                    .seed = options.seed,

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <barrier>
 #include <cstdint>
 #include <mutex>
@@ -42,7 +43,7 @@ TEST(LibraryThread, OfABoundThreadRunsAnywhere) {
   std::thread([] {
     const cpu_set_t before = cores_now();
     for (int round = 0; round < 2; ++round) {  // binding again forgets nothing
-      bind_to_core(first_of(before));
+      bind_to_cores(std::array{first_of(before)});
       const cpu_set_t bound = cores_now();
       EXPECT_EQ(CPU_COUNT(&bound), 1);
       EXPECT_TRUE(CPU_ISSET(first_of(before), &bound));
@@ -69,7 +70,7 @@ TEST(LibraryThread, OtherwiseRunsWhereItsMakerMay) {
 TEST(CountCores, AreThoseOfTheProcessAlsoWhereTheThreadIsBound) {
   std::thread([] {
     const int before = count_cores();
-    bind_to_core(first_of(cores_now()));
+    bind_to_cores(std::array{first_of(cores_now())});
     EXPECT_EQ(count_cores(), before);
     const Cores own = own_cores();
     EXPECT_EQ(patience_for({&own, 1}, before + 1).spin.count(), 0);
@@ -106,7 +107,7 @@ TEST(PatienceFor, AQuotaBelowACoreForEachForbidsIt) {
 }
 
 // Two launches on one host bound their ranks to the same cores.
-TEST(TakeCore, LeavesCoresThatAreTaken) {
+TEST(TakeCores, LeavesCoresThatAreTaken) {
   const int count = count_cores();
   std::mutex mutex;
   std::vector<int> taken;
@@ -114,7 +115,7 @@ TEST(TakeCore, LeavesCoresThatAreTaken) {
   std::barrier all(count);
   for (int i = 0; i < count; ++i) {
     threads.emplace_back([&] {
-      take_core(0, 1);  // each as the first rank of a launch
+      take_cores(0, 1);  // each as the first rank of a launch
       cpu_set_t now;
       sched_getaffinity(0, sizeof now, &now);
       all.arrive_and_wait();  // marks go with their threads
@@ -129,11 +130,11 @@ TEST(TakeCore, LeavesCoresThatAreTaken) {
 }
 
 // Messages waited for milliseconds on the core of another rank that was computing.
-TEST(TakeCore, LibraryThreadsKeepOffTheCoresOfOtherRanks) {
+TEST(TakeCores, LibraryThreadsKeepOffTheCoresOfOtherRanks) {
   const int count = count_cores();
   for (const int num_ranks : {1, count}) {
     std::thread([&] {
-      take_core(0, num_ranks);
+      take_cores(0, num_ranks);
       const cpu_set_t own = cores_now();
       if (CPU_COUNT(&own) > 1 && count > 1) return;  // all are taken by other launches
       const cpu_set_t found = cores_of_library_thread();
@@ -145,6 +146,28 @@ TEST(TakeCore, LibraryThreadsKeepOffTheCoresOfOtherRanks) {
       EXPECT_EQ(count_cores(), count);
     }).join();
   }
+}
+
+/// How many cores the calling thread has.
+int num_cores_now() {
+  const cpu_set_t now = cores_now();
+  return CPU_COUNT(&now);
+}
+
+TEST(TakeCores, SeveralForEachRank) {
+  const int count = count_cores();
+  std::thread([&] {
+    EXPECT_TRUE(retake_cores(count).empty());  // it never took any
+    EXPECT_EQ(num_cores_now(), count);
+    take_cores(0, 1);
+    if (num_cores_now() > 1 && count > 1) return;  // all are taken by other launches
+    const std::vector<int> own = retake_cores(count);
+    EXPECT_TRUE(own.empty() || own == allowed_cores());
+    EXPECT_EQ(num_cores_now(), count);
+    EXPECT_TRUE(retake_cores(count + 1).empty());  // there are not as many: the system chooses
+    EXPECT_EQ(num_cores_now(), count);
+    EXPECT_TRUE(retake_cores(1).empty() || num_cores_now() == 1);
+  }).join();
 }
 
 /// Of the calling thread, in nanoseconds.

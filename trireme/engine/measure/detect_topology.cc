@@ -63,7 +63,7 @@ topology::Topology own_place(const DetectOptions& options) {
   const topology::Host host{facts.name, facts.num_cores, facts.memory_bytes};
   const std::int64_t memory_bytes =
       options.device_memory_bytes > 0 ? options.device_memory_bytes : facts.memory_bytes;
-  return {{host}, {{0, std::move(facts.cores), memory_bytes}}};
+  return {{host}, {{0, std::move(facts.cores), memory_bytes, options.threads}}};
 }
 
 /// Adds the one rank of `place`.

@@ -1,12 +1,11 @@
 #include "trireme/engine/measure/measurement.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <span>
 
+#include "trireme/engine/memory/process_threads.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_queries.h"
 
@@ -20,13 +19,6 @@ double quantile(const std::vector<double>& sorted, double part) {
   const auto below = static_cast<std::size_t>(position);
   const std::size_t above = std::min(below + 1, sorted.size() - 1);
   return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
-
-/// That this thread has had so far.
-Microseconds processor_time() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
 }  // namespace
@@ -63,9 +55,9 @@ Timing summary(std::vector<double> times_us) {
 }
 
 Microseconds time_once(const std::function<void()>& work) {
-  const Microseconds start = processor_time();
+  const Microseconds start = memory::compute_time();
   work();
-  return processor_time() - start;
+  return memory::compute_time() - start;
 }
 
 Timing time_repeats(const RepeatOptions& options, const std::function<void()>& prepare,

@@ -175,8 +175,8 @@ std::int64_t available_bytes() {
   return std::strtoll(kib.c_str(), nullptr, 10) * 1024;
 }
 
-void apply_torch_settings() {
-  at::set_num_threads(1);
+void apply_torch_settings(int num_threads) {
+  at::set_num_threads(num_threads);
   install_block_allocator();
 }
 

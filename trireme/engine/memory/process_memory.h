@@ -67,8 +67,8 @@ std::int64_t resident_peak_bytes();
 /// What the machine could still give to processes, by /proc/meminfo; 0 where that does not say.
 std::int64_t available_bytes();
 
-/// Settings of torch that belong to the whole process, made once before the first step: one
-/// intra-op thread (results depend on their number) and the block allocator.
-void apply_torch_settings();
+/// Settings of torch that belong to the whole process, made before the first step: how many intra-op
+/// threads it has (results depend on their number) and the block allocator.
+void apply_torch_settings(int num_threads = 1);
 
 }  // namespace trireme::memory

@@ -1,8 +1,8 @@
 #include "trireme/engine/pipeline/step_runner.h"
 
-#include <ctime>
 #include <utility>
 
+#include "trireme/engine/memory/process_threads.h"
 #include "trireme/engine/pipeline/message.h"
 #include "trireme/engine/program/torch_failure.h"
 #include "trireme/error.h"
@@ -18,11 +18,10 @@ namespace {
 
 using Microseconds = std::chrono::duration<double, std::micro>;
 
-/// Of this thread.
-double processor_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+/// That the operation is about; below 0: none.
+int microbatch_of(const Operation& operation) {
+  const bool is_action = schedule::row_of(operation.kind).operand == schedule::OperandKind::kAction;
+  return is_action ? operation.action.microbatch : operation.microbatch;
 }
 
 }  // namespace
@@ -59,11 +58,21 @@ void StepRunner::begin(const StepInput& input) {
   compute_seconds_ = 0;
   begin_ = Clock::now();
   for (const auto& [stage, worker] : stages_) worker->begin_step(input);
-  mailbox_.begin_step();
+  mailbox_.begin_step([&](int microbatch) { return microbatch < 0 || input.has(microbatch); });
+}
+
+bool StepRunner::is_left_out(const Operation& operation) const {
+  const int microbatch = microbatch_of(operation);
+  return microbatch >= 0 && !input_->has(microbatch);
 }
 
 void StepRunner::run_next() {
   const Operation& operation = program_.ranks[rank_][next_++];
+  if (is_left_out(operation)) {
+    // Lanes end all the same.
+    if (operation.kind == OperationKind::kCompute) operations_.end_action(operation.action);
+    return;
+  }
   const auto begin = Clock::now();
   room_us_ = 0;
   mailbox_.drop_received();
@@ -80,9 +89,9 @@ void StepRunner::run(const Operation& operation) {
     case OperationKind::kRecv:
       return receive(operation);
     case OperationKind::kCompute: {
-      const double begin = processor_seconds();
+      const auto begin = memory::compute_time();
       compute(operation.action);
-      compute_seconds_ += processor_seconds() - begin;
+      compute_seconds_ += (memory::compute_time() - begin).count();
       return;
     }
     case OperationKind::kSend:
@@ -158,10 +167,7 @@ void StepRunner::send(const Operation& operation) {
 }
 
 ErrorContext StepRunner::place_of(const Operation& operation) const {
-  int microbatch = operation.microbatch;
-  if (schedule::row_of(operation.kind).operand == schedule::OperandKind::kAction) {
-    microbatch = operation.action.microbatch;
-  }
+  const int microbatch = microbatch_of(operation);
   ErrorContext place{.rank = rank_,
                      .operation = schedule::to_text(program_, operation) + input_->purpose,
                      .step = input_->step};

@@ -113,6 +113,7 @@ struct Profile {
   std::string graph_sha256;
   std::int64_t microbatch = 0;  ///< b that all node costs are for.
   int num_busy_ranks = 1;       ///< Local ranks that measured at the same time.
+  int threads = 1;              ///< That each rank computed with.
   Hardware hardware;
   std::vector<NodeCost> costs;
   std::vector<int> cost_of;  ///< By position in the recorded graph: index into `costs`.

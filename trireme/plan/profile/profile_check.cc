@@ -139,6 +139,9 @@ void check_contents(const Profile& profile) {
   if (profile.num_busy_ranks < 1) {
     fail("num_busy_ranks must be at least 1, got " + std::to_string(profile.num_busy_ranks));
   }
+  if (profile.threads < 1) {
+    fail("threads must be at least 1, got " + std::to_string(profile.threads));
+  }
   for (std::size_t c = 0; c < profile.costs.size(); ++c) {
     check_cost(profile.costs[c], at("costs", c));
   }

@@ -170,6 +170,7 @@ Json to_json(const Profile& profile) {
                {"ranges", Json::array()},
                {"links", Json::array()},
                {"step", to_json(profile.step)}};
+  if (profile.threads != 1) json["threads"] = profile.threads;
   for (const NodeCost& cost : profile.costs) json["costs"].push_back(to_json(cost));
   for (const RangeTime& range : profile.ranges) json["ranges"].push_back(to_json(range));
   if (profile.held) json["held"] = to_json(*profile.held);
@@ -184,6 +185,7 @@ Profile profile_from_json(const Json& body) {
   profile.graph_sha256 = object.required("graph_sha256").text();
   profile.microbatch = object.required("microbatch").integer(1);
   profile.num_busy_ranks = object.required("num_busy_ranks").index(1);
+  if (const auto threads = object.optional("threads")) profile.threads = threads->index(1);
   profile.hardware = hardware_from_json(object.required("hardware"));
   profile.costs = object.required("costs").list(cost_from_json);
   profile.cost_of = object.required("cost_of").list(read_index);

@@ -151,8 +151,10 @@ std::string hardware_text(const Profile& profile) {
   const Hardware& hardware = profile.hardware;
   return "  taken on " + hardware.processor + ", " + std::to_string(hardware.num_cores) +
          " cores, " + hardware.instruction_set + ", torch " + hardware.torch_version + ", " +
-         std::to_string(profile.num_busy_ranks) + " ranks busy\n  graph " + profile.graph_sha256 +
-         "\n";
+         std::to_string(profile.num_busy_ranks) + " ranks busy" +
+         (profile.threads == 1 ? ""
+                               : ", each with " + std::to_string(profile.threads) + " threads") +
+         "\n  graph " + profile.graph_sha256 + "\n";
 }
 
 std::string file_text(const StepCosts& step) {

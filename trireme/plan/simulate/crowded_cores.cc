@@ -1,7 +1,5 @@
 #include "trireme/plan/simulate/crowded_cores.h"
 
-#include <utility>
-
 namespace trireme::simulate {
 
 std::vector<topology::SharedCores> crowded_cores(const topology::Topology& topology,
@@ -11,7 +9,7 @@ std::vector<topology::SharedCores> crowded_cores(const topology::Topology& topol
     std::erase_if(shared.ranks, [num_ranks](int rank) { return rank >= num_ranks; });
   }
   std::erase_if(crowded, [](const topology::SharedCores& shared) {
-    return std::cmp_less_equal(shared.ranks.size(), shared.num_cores);
+    return static_cast<double>(shared.ranks.size()) <= shared.num_at_full_speed;
   });
   return crowded;
 }

@@ -44,7 +44,7 @@ double plan_bound_us(const std::vector<StageCost>& costs, const layout::Plan& pl
   for (const topology::SharedCores& shared : topology::shared_cores(topology)) {
     double sum = 0;
     for (const int rank : shared.ranks) sum += work.contains(rank) ? work.at(rank) : 0;
-    bound = std::max(bound, m * sum / shared.num_cores);
+    bound = std::max(bound, m * sum / shared.num_at_full_speed);
   }
   return bound;
 }
@@ -86,14 +86,14 @@ double longest_path_us(const graph::Graph& planned, const profile::Profile& prof
   return longest;
 }
 
-/// Processors that a replica has: its ranks, or the cores that all have together if that is less.
+/// Processors that a replica has: its ranks, or as many as the cores of all suffice for if that is less.
 double num_processors(const layout::Role& role, const topology::Topology& topology) {
   const std::unordered_set<int> placed(role.placement.begin(), role.placement.end());
   double processors = 0;
   for (const topology::SharedCores& shared : topology::shared_cores(topology)) {
     const auto used =
         std::ranges::count_if(shared.ranks, [&](int rank) { return placed.contains(rank); });
-    processors += std::min(static_cast<double>(used), static_cast<double>(shared.num_cores));
+    processors += std::min(static_cast<double>(used), shared.num_at_full_speed);
   }
   return std::min(processors / role.mesh.data, static_cast<double>(role.mesh.pipeline));
 }

@@ -46,7 +46,7 @@ struct GroupState {
 /// Cores, and the ranks that share them.
 struct Processor {
   std::vector<int> ranks;
-  double num_cores = 0;
+  double num_at_full_speed = 0;
   double since_us = 0;  ///< Work of its ranks is accounted for until then.
   double rate = 0;      ///< Of each rank that is at work, from then on.
   int version = 0;      ///< Of its moment in the heap.
@@ -145,7 +145,7 @@ class Player {
     std::vector<bool> is_crowded(ranks_.size());
     for (topology::SharedCores& shared : crowded) {
       for (const int rank : shared.ranks) is_crowded[rank] = true;
-      add_processor({std::move(shared.ranks), static_cast<double>(shared.num_cores)});
+      add_processor({std::move(shared.ranks), shared.num_at_full_speed});
     }
     for (int rank = 0; rank < num_ranks(); ++rank) {
       if (!is_crowded[rank]) add_processor({{rank}, 1});
@@ -341,7 +341,7 @@ class Player {
                                         [this](int rank) { return is_at_work(rank); });
     if (num_busy == 0) return;
     processor.since_us = now_;
-    processor.rate = std::min(1.0, processor.num_cores / static_cast<double>(num_busy));
+    processor.rate = std::min(1.0, processor.num_at_full_speed / static_cast<double>(num_busy));
     double next = kNever;
     for (const int rank : processor.ranks) {
       if (is_at_work(rank)) next = std::min(next, now_ + ranks_[rank].work_us / processor.rate);

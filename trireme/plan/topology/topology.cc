@@ -51,6 +51,16 @@ void check_place(const RankPlace& place, int rank, const std::vector<Host>& host
   if (place.memory_bytes < 1) {
     fail(subject + "memory_bytes must be at least 1, got " + std::to_string(place.memory_bytes));
   }
+  if (place.threads < 1) {
+    fail(subject + "threads must be at least 1, got " + std::to_string(place.threads));
+  }
+}
+
+/// Of those with most threads.
+double num_at_full_speed(const SharedCores& shared, const Topology& topology) {
+  int threads = 1;
+  for (const int rank : shared.ranks) threads = std::max(threads, topology.ranks[rank].threads);
+  return std::max(1.0, static_cast<double>(shared.num_cores) / threads);
 }
 
 }  // namespace
@@ -76,7 +86,10 @@ std::vector<SharedCores> shared_cores(const Topology& topology) {
   for (int rank = 0; rank < num_ranks; ++rank) by_root[root(rank)].ranks.push_back(rank);
   for (const auto& [place, user] : first_user) ++by_root[root(user)].num_cores;
   std::vector<SharedCores> result;
-  for (auto& [first, shared] : by_root) result.push_back(std::move(shared));
+  for (auto& [first, shared] : by_root) {
+    shared.num_at_full_speed = num_at_full_speed(shared, topology);
+    result.push_back(std::move(shared));
+  }
   return result;
 }
 
@@ -99,7 +112,9 @@ std::string gibibytes(std::int64_t bytes) {
 std::string rank_text(std::size_t rank, const RankPlace& place) {
   std::string cores;
   for (const int core : place.cores) cores += " " + std::to_string(core);
-  return "  rank " + std::to_string(rank) + ": cores" + cores + ", " +
+  const std::string threads =
+      place.threads == 1 ? "" : ", " + std::to_string(place.threads) + " threads";
+  return "  rank " + std::to_string(rank) + ": cores" + cores + threads + ", " +
          gibibytes(place.memory_bytes) + "\n";
 }
 

@@ -19,6 +19,7 @@ struct RankPlace {
   int host = 0;
   std::vector<int> cores;         ///< Ascending, without repeats.
   std::int64_t memory_bytes = 0;  ///< What the rank may use: `--device-memory`, or its host's part.
+  int threads = 1;                ///< That it computes with at once, each of which wants a core.
   bool operator==(const RankPlace&) const = default;
 };
 
@@ -31,15 +32,16 @@ struct Topology {
 
 /// Ranks that compete for the same cores: a connected component of the overlap of their core sets.
 struct SharedCores {
-  std::vector<int> ranks;  ///< Ascending.
-  int num_cores = 0;       ///< In the union of their sets.
+  std::vector<int> ranks;        ///< Ascending.
+  int num_cores = 0;             ///< In the union of their sets.
+  double num_at_full_speed = 0;  ///< Ranks whose threads these cores suffice for, at least 1.
   bool operator==(const SharedCores&) const = default;
 };
 
 /// Every rank is in exactly one entry. topology: one that passes `check`.
 std::vector<SharedCores> shared_cores(const Topology& topology);
 
-/// kInvalidArgument, naming rank and host, where a rank's host or cores do not exist or a size is
+/// kInvalidArgument, naming rank and host, where a rank's host or cores do not exist or a number is
 /// not positive.
 void check(const Topology& topology);
 

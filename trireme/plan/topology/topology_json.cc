@@ -23,6 +23,7 @@ RankPlace place_from_json(const JsonField& field) {
   place.host = object.required("host").index(0);
   place.cores = object.required("cores").list(read_core);
   place.memory_bytes = object.required("memory_bytes").integer(0);
+  if (const auto threads = object.optional("threads")) place.threads = threads->index(1);
   object.finish();
   return place;
 }
@@ -38,6 +39,7 @@ Json to_json(const Topology& topology) {
   for (const RankPlace& place : topology.ranks) {
     json["ranks"].push_back(
         {{"host", place.host}, {"cores", place.cores}, {"memory_bytes", place.memory_bytes}});
+    if (place.threads != 1) json["ranks"].back()["threads"] = place.threads;
   }
   return json;
 }

@@ -50,7 +50,7 @@ struct Cores {
   std::uint32_t quota_percent = 0;  ///< Of a core's time, of its control group; 0: no limit.
 };
 
-/// Of this process: its affinity before `bind_to_core`, and the least quota of its control groups.
+/// Of this process: its affinity before `bind_to_cores`, and the least quota of its control groups.
 Cores own_cores();
 
 /// Whether `ranks`, of `ranks_of_host` on this host, may spin: each has a core, and time for it.

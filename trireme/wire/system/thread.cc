@@ -21,7 +21,7 @@ bool& current_flag() {
   return is_library_thread;
 }
 
-/// Cores of a thread that is bound to one, or of a LibraryThread that such a thread made.
+/// Cores of a thread that is bound, or of a LibraryThread that such a thread made.
 struct Binding {
   cpu_set_t before;   ///< Where it could run.
   cpu_set_t library;  ///< Where the LibraryThreads run that it makes.
@@ -33,10 +33,18 @@ std::optional<Binding>& binding() {
   return bound;
 }
 
-/// Whose core it is: a fact of the thread too, until it ends.
-Descriptor& mark_of_core() {
-  thread_local Descriptor mark;
-  return mark;
+/// For whom a thread has taken cores, and which.
+struct Taken {
+  int rank = 0;
+  int num_ranks = 0;
+  std::vector<int> cores;
+  std::vector<Descriptor> marks;
+};
+
+/// A fact of the thread too, until it ends.
+std::optional<Taken>& taken() {
+  thread_local std::optional<Taken> cores;
+  return cores;
 }
 
 /// A name that one process of the host can have at a time, and that goes with it; not open where
@@ -72,13 +80,25 @@ void take_short_slices() {
   syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
-/// Those beyond the first `num_ranks`, and this rank's own.
-cpu_set_t spare_cores(std::span<const int> cores, int num_ranks, int own) {
+cpu_set_t set_of(std::span<const int> cores) {
   cpu_set_t result;
   CPU_ZERO(&result);
-  CPU_SET(own, &result);
-  for (const int core : cores.subspan(static_cast<std::size_t>(num_ranks))) CPU_SET(core, &result);
+  for (const int core : cores) CPU_SET(core, &result);
   return result;
+}
+
+/// Those beyond the first `num_taken`, and this rank's own.
+cpu_set_t spare_cores(std::span<const int> cores, int num_taken, std::span<const int> own) {
+  const cpu_set_t mine = set_of(own);
+  const cpu_set_t spare = set_of(cores.subspan(static_cast<std::size_t>(num_taken)));
+  cpu_set_t result;
+  CPU_OR(&result, &mine, &spare);
+  return result;
+}
+
+void unbind() {
+  if (binding()) sched_setaffinity(0, sizeof(cpu_set_t), &binding()->before);
+  binding().reset();
 }
 
 }  // namespace
@@ -100,11 +120,10 @@ void LibraryThread::join() {
 
 bool LibraryThread::is_current() { return current_flag(); }
 
-void bind_to_core(int core) {
-  cpu_set_t before, own;
+void bind_to_cores(std::span<const int> cores) {
+  cpu_set_t before;
   if (sched_getaffinity(0, sizeof before, &before) != 0) return;
-  CPU_ZERO(&own);
-  CPU_SET(core, &own);
+  const cpu_set_t own = set_of(cores);
   if (sched_setaffinity(0, sizeof own, &own) != 0) return;
   if (!binding()) binding() = {before, before};
 }
@@ -129,19 +148,33 @@ int count_cores() {
   return count > 0 ? count : static_cast<int>(std::thread::hardware_concurrency());
 }
 
-void take_core(int rank, int num_ranks) {
+void take_cores(int rank, int num_ranks, int each) {
   const std::vector<int> cores = allowed_cores();
   const auto count = static_cast<int>(cores.size());
-  if (count < num_ranks) return;
-  for (int i = 0; i < count; ++i) {
-    const int core = cores[static_cast<std::size_t>((rank + i) % count)];
-    if (Descriptor mark = mark_core(core); mark.is_open()) {
-      mark_of_core() = std::move(mark);
-      bind_to_core(core);
-      if (binding()) binding()->library = spare_cores(cores, num_ranks, core);
-      return;
-    }
+  Taken& mine = taken().emplace(Taken{.rank = rank, .num_ranks = num_ranks});
+  if (count / each < num_ranks) return;
+  for (int i = 0; i < count && std::cmp_less(mine.cores.size(), each); ++i) {
+    const int core = cores[static_cast<std::size_t>((rank * each + i) % count)];
+    Descriptor mark = mark_core(core);
+    if (!mark.is_open()) continue;
+    mine.cores.push_back(core);
+    mine.marks.push_back(std::move(mark));
   }
+  if (std::cmp_less(mine.cores.size(), each)) {
+    taken() = Taken{.rank = rank, .num_ranks = num_ranks};
+    return;
+  }
+  bind_to_cores(mine.cores);
+  if (binding()) binding()->library = spare_cores(cores, num_ranks * each, mine.cores);
+}
+
+std::vector<int> retake_cores(int each) {
+  if (!taken()) return {};
+  if (std::cmp_equal(taken()->cores.size(), each)) return taken()->cores;
+  const int rank = taken()->rank, num_ranks = taken()->num_ranks;
+  unbind();
+  take_cores(rank, num_ranks, each);
+  return taken()->cores;
 }
 
 }  // namespace trireme::transport
