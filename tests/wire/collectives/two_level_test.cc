@@ -197,34 +197,34 @@ TEST(TwoLevel, BarriersWaitForTheNetworkAsOftenAsThereAreHostsToHearOf) {
 class BrokenTwoLevel : public testing::Test {
  protected:
   void expect_refused(const std::function<void(Step&)>& damage, const std::string& problem) {
-    schedules_ = right_;
+    schedules = right;
     damage(first_reduce());
-    const Error error = error_of_call([&] { check_schedules(schedules_, goal_); });
+    const Error error = error_of_call([&] { check_schedules(schedules, goal); });
     EXPECT_THAT(error.message(), HasSubstr(problem));
   }
 
   /// Of rank 3, into partial results.
   Step& first_reduce() {
-    return *std::ranges::find(schedules_[3].steps, StepKind::kReduce, &Step::kind);
+    return *std::ranges::find(schedules[3].steps, StepKind::kReduce, &Step::kind);
   }
 
-  const std::vector<CollectiveSchedule> right_ =
+  const std::vector<CollectiveSchedule> right =
       schedules_of(4, 100, {.operation = kAllReduce, .algorithm = kTwoLevel, .ranks_per_host = 2});
-  const CollectiveGoal goal_ = all_reduce_goal(4, 100, Bits::kRoundedOnce);
-  std::vector<CollectiveSchedule> schedules_;
+  const CollectiveGoal goal = all_reduce_goal(4, 100, Bits::kRoundedOnce);
+  std::vector<CollectiveSchedule> schedules;
 };
 
 TEST_F(BrokenTwoLevel, TakesTheScalesOfOtherRanks) {
-  expect_right(right_, goal_);
+  expect_right(right, goal);
   expect_refused([](Step& step) { step.first_rank = 0; }, "for an element of rank 0");
 }
 
 TEST_F(BrokenTwoLevel, LosesAPartialResult) {
   expect_refused(
       [&](Step& step) {
-        step.target = {Place::kScratch, schedules_[3].scratch_elements,
-                       schedules_[3].scratch_elements + step.target.size()};
-        schedules_[3].scratch_elements += step.target.size();
+        step.target = {Place::kScratch, schedules[3].scratch_elements,
+                       schedules[3].scratch_elements + step.target.size()};
+        schedules[3].scratch_elements += step.target.size();
       },
       "reads what nothing has written");
 }

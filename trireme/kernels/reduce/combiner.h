@@ -18,9 +18,9 @@ namespace trireme::kernels {
 /// What a pass reads and writes, but for the types.
 struct CombineTask {
   ReduceOp op = ReduceOp::kSum;
-  std::span<const double> scales;
-  std::span<const std::byte* const> sources;
-  std::span<std::byte* const> targets;
+  std::span<const double> scales = {};
+  std::span<const std::byte* const> sources = {};
+  std::span<std::byte* const> targets = {};
   std::int64_t count = 0;
   Stores stores = Stores::kCached;
 };
