@@ -63,6 +63,30 @@ make_hosts() {
   write_enter
 }
 
+# limit_links RATE DELAY: of each host's link, in both directions, as tc writes them. Not every kernel can delay packets.
+limit_links() {
+  local node
+  need iproute2 tc
+  delayed=$2
+  tc qdisc add dev lo root netem delay "$2" 2>/dev/null && tc qdisc del dev lo root || delayed=none
+  for node in "${nodes[@]}"; do
+    limit_link "$1" tc qdisc add dev "port-$node"
+    limit_link "$1" tc -n "$node" qdisc add dev eth0
+  done
+}
+
+# The delay goes before the rate: bytes in flight do not fill the queue of the limit.
+limit_link() {
+  local rate=$1
+  shift
+  if [[ $delayed == none ]]; then
+    "$@" root tbf rate "$rate" burst 32768 latency 50ms
+  else
+    "$@" root handle 1: netem delay "$delayed" limit 10000
+    "$@" parent 1: tbf rate "$rate" burst 32768 latency 50ms
+  fi
+}
+
 # The program `enter HOST COMMAND`, which launchers take for ssh.
 write_enter() {
   cat >"$folder/enter" <<'SH'

@@ -50,7 +50,8 @@ TEST(LinkMeasureTest, TimesAreTheSameOnAllRanksAndGrowWithTheSize) {
     std::vector<MeasuredLinks> costs(num_ranks);
     run_ranks(num_ranks, [&](transport::Endpoint& endpoint, const BusyRanks& ranks) {
       // The last takes longer than a busy machine lets a thread wait for its turn.
-      const LinkOptions options{.sizes = {64, 1 << 20, 96 << 20}, .max_round_trips = 5};
+      const LinkOptions options{
+          .sizes = {64, 1 << 20, 96 << 20}, .max_round_trips = 5, .long_time = 10s};
       costs[endpoint.rank()] = measure_links(endpoint, ranks, options);
     });
     for (const MeasuredLinks& found : costs) {
@@ -99,6 +100,33 @@ TEST(LinkMeasureTest, OneRankOfEachHostHasNoLinkOfAHost) {
     ASSERT_THAT(tables, SizeIs(1));
     EXPECT_EQ(tables[0].kind, profile::LinkKind::kNetwork);
   });
+}
+
+// Links of 100 Mbit/s were measured for 80 s, most of that by messages of 4 and 16 MiB.
+TEST(LinkMeasureTest, OnASlowLinkLargeMessagesAreLeftOut) {
+  run_ranks(3, [](transport::Endpoint& endpoint, const BusyRanks& ranks) {
+    const LinkOptions options{.sizes = {64, 64 << 10, 1 << 20, 4 << 20, 16 << 20},
+                              .min_round_trips = 1,
+                              .max_round_trips = 2,
+                              .long_time = 0ms};
+    const MeasuredLinks links = measure_links(endpoint, ranks, options);
+    ASSERT_THAT(links.tables[0].times, SizeIs(3));
+    EXPECT_EQ(links.tables[0].times.back().bytes, 1 << 20);
+    EXPECT_GT(links.processor_ns_per_byte, 0);
+  });
+}
+
+TEST(LinkMeasureTest, WhatTakesLongIsTimedFewTimes) {
+  const auto trips = [](std::int64_t bytes, double last_us) {
+    return round_trips_of(bytes, profile::LinkTime{bytes / 4, last_us, last_us}, {});
+  };
+  EXPECT_EQ(round_trips_of(64, {}, {}), 100);
+  EXPECT_EQ(trips(256, 40), 100);
+  EXPECT_EQ(trips(1 << 20, 100), 64);      // 64 MiB
+  EXPECT_EQ(trips(256 << 10, 3'000), 20);  // 24 ms each, half a second
+  EXPECT_EQ(trips(1 << 20, 20'000), 5);    // 160 ms each
+  EXPECT_EQ(trips(16 << 20, 1'000), 5);    // 64 MiB
+  EXPECT_EQ(trips(64, 0), 100);
 }
 
 // Waits had deadlines of their own, 10 min and 1 min, whatever the world's was.

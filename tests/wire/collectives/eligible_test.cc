@@ -31,6 +31,18 @@ TEST(Eligible, FollowsFromOrderAndType) {
   EXPECT_EQ(names(parts, 8), "two_hop ");
   parts.count = 0;  // of any sizes
   EXPECT_EQ(names(parts, 4), "two_hop ");
+  for (const Collective operation : {kGather, kScatter}) {
+    EXPECT_EQ(names({.operation = operation, .group_size = 8}, 4), "two_hop ");
+  }
+  EXPECT_EQ(names({.operation = kBarrier, .group_size = 8}, 4), "two_hop two_level ");
+  EXPECT_EQ(names({.operation = kBroadcast, .group_size = 12}, 3), "one_shot two_hop two_level ");
+  EXPECT_EQ(names({.operation = kAllGather, .group_size = 12}, 3), "two_hop ring two_level ");
+  Description halves{.operation = kReduceScatter, .dtype = Dtype::kBf16, .group_size = 12};
+  EXPECT_EQ(names(halves, 2), "two_hop two_level ");
+  EXPECT_EQ(names(halves, 3), "two_hop ");
+  halves.operation = kReduce;
+  halves.reduce = kernels::ReduceOp::kScaledSum;
+  EXPECT_EQ(names(halves, 2), "one_shot two_hop two_level ");
   Description task{.operation = Collective::kAllReduce, .dtype = Dtype::kF32, .group_size = 8};
   EXPECT_EQ(names(task), "one_shot two_hop halving_doubling ");
   EXPECT_EQ(names(task, 4), "one_shot two_hop halving_doubling two_level ");
@@ -51,12 +63,14 @@ TEST(Eligible, FollowsFromOrderAndType) {
   task.reduce = kernels::ReduceOp::kAverage;
   task.dtype = Dtype::kF64;
   EXPECT_EQ(names(task), "one_shot two_hop ");
+  EXPECT_EQ(names(task, 4), "one_shot two_hop two_level ");
   task.dtype = Dtype::kI32;
   EXPECT_EQ(names(task), "");
   task.reduce = kernels::ReduceOp::kSum;
   EXPECT_EQ(names(task), "one_shot two_hop halving_doubling ring ");
   task.operation = Collective::kReduceScatter;
   EXPECT_EQ(names(task), "two_hop ring ");
+  EXPECT_EQ(names(task, 3), "two_hop ring two_level ");  // whole numbers
   EXPECT_THAT(error_of_call([&] { check_eligible(kOneShot, task); }).message(),
               HasSubstr("one_shot cannot do operation 0: reduce_scatter of 0 i32 among 12 ranks in "
                         "canonical order; these can: two_hop, ring"));

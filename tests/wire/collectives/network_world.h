@@ -31,7 +31,8 @@ class NetworkRank {
   void call(Request request) {
     request.description.sequence = sequence_++;
     request.description.group_size = static_cast<std::uint32_t>(size());
-    Call call(members_, request.description, scratch_);
+    Call call(members_, request.description, scratch_,
+              {.scale = request.scale, .deadline = request.deadline});
     try {
       run_over_network(call, request, schedules_);
     } catch (Error& error) {

@@ -7,12 +7,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <functional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "tests/wire/collectives/schedules.h"
 #include "tests/wire/endpoint/ranks.h"
 #include "trireme/wire/collectives/schedule/algorithms.h"
 #include "trireme/wire/collectives/schedule/check.h"
@@ -25,35 +25,6 @@ using enum Collective;
 using testing::HasSubstr;
 using transport::test::error_of_call;
 
-/// Of what, and by what: the ranks and sizes are filled in. By rank where those differ.
-using SettingOf = std::function<CollectiveSetting(int rank)>;
-
-constexpr int kMaxRanks = 17;
-constexpr std::int64_t kCounts[] = {0, 1, 15, 16, 17, 100, 515};
-
-std::vector<CollectiveSchedule> schedules_of(int num_ranks, std::int64_t count,
-                                             const SettingOf& setting_of) {
-  std::vector<CollectiveSchedule> schedules;
-  for (int rank = 0; rank < num_ranks; ++rank) {
-    CollectiveSetting setting = setting_of(rank);
-    setting.num_ranks = num_ranks;
-    setting.rank = rank;
-    setting.count = count;
-    setting.segment = 24;
-    schedules.push_back(make_schedule(setting));
-  }
-  return schedules;
-}
-
-std::vector<CollectiveSchedule> schedules_of(int num_ranks, std::int64_t count,
-                                             const CollectiveSetting& setting) {
-  return schedules_of(num_ranks, count, [&](int) { return setting; });
-}
-
-void expect_right(const std::vector<CollectiveSchedule>& schedules, const CollectiveGoal& goal) {
-  EXPECT_NO_THROW(check_schedules(schedules, goal)) << schedules.size() << " ranks";
-}
-
 void expect_all_reduce(Algorithm algorithm, Bits bits) {
   for (int n = 1; n <= kMaxRanks; ++n) {
     for (const std::int64_t count : kCounts) {
@@ -62,22 +33,6 @@ void expect_all_reduce(Algorithm algorithm, Bits bits) {
       expect_right(schedules_of(n, count, setting), all_reduce_goal(n, count, bits));
     }
   }
-}
-
-/// Parts of random sizes, some of them empty, some elements in none, in no order.
-std::vector<Chunk> random_parts(int num_ranks, std::int64_t count, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<Chunk> parts(num_ranks);
-  std::int64_t at = 0;
-  for (int i = 0; i < num_ranks; ++i) {
-    const auto gap = static_cast<std::int64_t>(random() % 3);
-    const auto size = static_cast<std::int64_t>(random() % (2 * count / num_ranks + 1));
-    const std::int64_t begin = std::min(count, at + gap);
-    parts[(i * 5 + 3) % num_ranks].begin = begin;
-    at = std::min(count, begin + size);
-    parts[(i * 5 + 3) % num_ranks].end = at;
-  }
-  return parts;
 }
 
 TEST(Schedules, OneShotAndTwoHopRoundOnce) {
@@ -134,22 +89,6 @@ TEST(Schedules, ARingHasOneOrderPerElement) {
               HasSubstr("ends as (((1:0+2:0)+3:0)+0:0)"));
 }
 
-TEST(Schedules, TwoLevelIsTheTreeWhereHostsAreSubtrees) {
-  for (int n = 1; n <= kMaxRanks; ++n) {
-    for (int per_host = 1; per_host <= n; ++per_host) {
-      if (n % per_host != 0) continue;
-      const bool is_subtree = std::has_single_bit(static_cast<unsigned>(per_host)) || per_host == n;
-      const CollectiveSetting setting{
-          .operation = kAllReduce, .algorithm = kTwoLevel, .ranks_per_host = per_host};
-      for (const std::int64_t count : kCounts) {
-        SCOPED_TRACE(std::to_string(per_host) + " per host, count " + std::to_string(count));
-        expect_right(schedules_of(n, count, setting),
-                     all_reduce_goal(n, count, is_subtree ? Bits::kTree : Bits::kAny));
-      }
-    }
-  }
-}
-
 TEST(Schedules, RootedOnesForEveryRoot) {
   for (int n = 1; n <= kMaxRanks; ++n) {
     for (const std::int64_t count : kCounts) {
@@ -201,23 +140,6 @@ TEST(Schedules, AllToAllOfAnySizes) {
       return setting;
     };
     expect_right(schedules_of(n, 0, setting_of), all_to_all_goal(elements));
-  }
-}
-
-TEST(Schedules, PartsGoOverTwoLevels) {
-  for (int hosts = 2; hosts <= 5; ++hosts) {
-    for (int per_host = 2; per_host <= 4; ++per_host) {
-      for (const std::int64_t part : {1, 7}) {
-        const int n = hosts * per_host;
-        SCOPED_TRACE(std::to_string(hosts) + " hosts of " + std::to_string(per_host));
-        const std::vector<CollectiveSchedule> schedules = schedules_of(
-            n, part, {.operation = kAllToAll, .algorithm = kTwoLevel, .ranks_per_host = per_host});
-        const std::vector<std::int64_t> row(n, part);
-        expect_right(schedules, all_to_all_goal(std::vector(n, row)));
-        const auto num_sends = std::ranges::count(schedules[0].steps, StepKind::kSend, &Step::kind);
-        EXPECT_EQ(num_sends, per_host - 1 + hosts - 1);
-      }
-    }
   }
 }
 
@@ -295,7 +217,7 @@ TEST_F(BrokenSchedule, WaitsInACircle) {
 
 TEST_F(BrokenSchedule, SwapsSources) {
   std::swap(steps(1)[2].sources[0], steps(1)[2].sources[1]);
-  expect_refused("rank 0 is wrong: element 16 ends as round(1:16+0:16)");
+  expect_refused("takes 1:16 for an element of rank 0");
 }
 
 TEST_F(BrokenSchedule, ReadsUnwrittenScratch) {
@@ -315,6 +237,7 @@ TEST_F(BrokenSchedule, NamesWhatIsNotThere) {
   expect([](Step& step) { step.target.end = 41; }, "memory that is not there or of other sizes");
   expect([](Step& step) { step.target = {Place::kData, 2, 18}; }, "writes a part of what it reads");
   expect([](Step& step) { step.after = {2}; }, "is after a later step");
+  expect([](Step& step) { step.first_rank = 1; }, "takes 0:0 for an element of rank 1");
   schedules = right;
   steps(0)[0].peer = 2;
   expect_refused("has no such peer");

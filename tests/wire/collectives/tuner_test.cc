@@ -50,6 +50,44 @@ TEST(Tuner, HasTheCostsOfTheDocument) {
   EXPECT_THROW(predicted_seconds(kTwoLevel, task, costs), Error);
 }
 
+// Two hosts of four, then three of two: the inside is free; 8 kB, or 16 kB as partial results.
+TEST(Tuner, CountsWhatLeavesAHost) {
+  const Costs costs{.network = {.alpha_s = 1, .beta_s_per_byte = 0.001}};
+  const auto seconds = [&](Collective operation, Dtype dtype, int num_ranks, int per_host) {
+    const TunerTask task{.description = {.operation = operation,
+                                         .dtype = dtype,
+                                         .reduce = kernels::ReduceOp::kAverage,
+                                         .count = 8000 / static_cast<int>(size_bytes(dtype)),
+                                         .group_size = static_cast<std::uint32_t>(num_ranks)},
+                         .ranks_per_host = per_host};
+    return predicted_seconds(kTwoLevel, task, costs);
+  };
+  using enum Collective;
+  EXPECT_NEAR(seconds(kReduceScatter, Dtype::kF32, 8, 4), 1 + 4, 1e-9);
+  EXPECT_NEAR(seconds(kReduceScatter, Dtype::kBf16, 8, 4), 1 + 8, 1e-9);
+  EXPECT_NEAR(seconds(kAllReduce, Dtype::kBf16, 8, 4), 2 + 8 + 4, 1e-9);
+  EXPECT_NEAR(seconds(kReduce, Dtype::kF32, 8, 4), 1 + 8, 1e-9);
+  EXPECT_NEAR(seconds(kReduce, Dtype::kF32, 6, 2), 2 + 8, 1e-9);
+  EXPECT_NEAR(seconds(kAllGather, Dtype::kU8, 6, 2), 1 + 2. / 3 * 8, 1e-9);
+  EXPECT_NEAR(seconds(kBroadcast, Dtype::kU8, 8, 4), 1 + 8, 1e-9);
+  EXPECT_NEAR(seconds(kBroadcast, Dtype::kU8, 6, 2), 2 + 8, 1e-9);
+  EXPECT_NEAR(seconds(kBarrier, Dtype::kU8, 6, 2), 2, 1e-9);
+}
+
+TEST(Tuner, TakesTwoLevelsWhereHostsShareALink) {
+  const Costs slow{.network = {.alpha_s = 200e-6, .beta_s_per_byte = 80e-9},
+                   .local = {.alpha_s = 10e-6, .beta_s_per_byte = 0.3e-9}};
+  TunerTask task = sum_of(1 << 20, 4);
+  task.ranks_per_host = 2;
+  for (const Collective operation : {Collective::kReduceScatter, Collective::kReduce,
+                                     Collective::kBroadcast, Collective::kBarrier}) {
+    task.description.operation = operation;
+    EXPECT_EQ(cheapest(task, slow), kTwoLevel) << to_text(operation);
+  }
+  task.description.operation = Collective::kAllGather;
+  EXPECT_EQ(cheapest(task, slow), kTwoLevel);
+}
+
 TEST(Tuner, ThreeRanksGoThroughTheLeftPair) {
   const Costs costs{.network = {.alpha_s = 1, .beta_s_per_byte = 0.001}};
   // A half between 0 and 1; all of it, half to each, from 2; and back.

@@ -200,6 +200,10 @@ std::vector<Pair> pairs_of(const std::vector<std::string>& hosts) {
   return pairs;
 }
 
+bool says_all(const profile::LinkTime& time, const LinkOptions& options) {
+  return time.bytes >= kPricedBytes && time.alone_us > Microseconds(options.long_time).count();
+}
+
 /// What one pair measures, the same on all ranks.
 struct PairTimes {
   profile::LinkTable table;
@@ -211,28 +215,40 @@ PairTimes measure_pair(transport::Endpoint& endpoint, const BusyRanks& ranks, co
   BothWays messages;
   LinkTimer alone(endpoint, ranks.watch(), pair, Meanwhile::kSleep, messages);
   LinkTimer beside(endpoint, ranks.watch(), pair, Meanwhile::kCompute, messages);
-  std::vector<double> times;
-  double processor_us = 0;
+  PairTimes result{.table = {.kind = pair.kind, .times = {}}};
+  std::optional<profile::LinkTime> last;
   for (const std::int64_t bytes : options.sizes) {
-    const int num_round_trips = static_cast<int>(
-        std::clamp<std::int64_t>(options.max_bytes / std::max<std::int64_t>(bytes, 1),
-                                 options.min_round_trips, options.max_round_trips));
+    const int num_round_trips = round_trips_of(bytes, last, options);
+    std::vector<double> times;
     for (LinkTimer* timer : {&alone, &beside}) {
       ranks.barrier();
       times.push_back(timer->one_way_us(bytes, num_round_trips));
     }
-    if (bytes == kPricedBytes) processor_us = alone.processor_us();
-  }
-  times.push_back(processor_us);
-  times = ranks.from(pair.asks, std::move(times));
-  PairTimes result{.table = {.kind = pair.kind, .times = {}}, .processor_us = times.back()};
-  for (std::size_t i = 0; i < options.sizes.size(); ++i) {
-    result.table.times.push_back({options.sizes[i], times[2 * i], times[2 * i + 1]});
+    times.push_back(alone.processor_us());
+    times = ranks.from(pair.asks, std::move(times));
+    last = {bytes, times[0], times[1]};
+    result.table.times.push_back(*last);
+    if (bytes == kPricedBytes) result.processor_us = times[2];
+    if (says_all(*last, options)) break;
   }
   return result;
 }
 
 }  // namespace
+
+int round_trips_of(std::int64_t bytes, const std::optional<profile::LinkTime>& last,
+                   const LinkOptions& options) {
+  std::int64_t num_trips = options.max_bytes / std::max<std::int64_t>(bytes, 1);
+  if (last && last->alone_us > 0 && last->bytes > 0) {
+    const double longer = static_cast<double>(bytes) / static_cast<double>(last->bytes);
+    const double trip_us = 2 * last->alone_us * longer;
+    const auto in_time =
+        static_cast<std::int64_t>(Microseconds(options.max_time).count() / trip_us);
+    num_trips = std::min(num_trips, in_time);
+  }
+  return static_cast<int>(
+      std::clamp<std::int64_t>(num_trips, options.min_round_trips, options.max_round_trips));
+}
 
 MeasuredLinks measure_links(transport::Endpoint& endpoint, const BusyRanks& ranks,
                             const LinkOptions& options) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +20,20 @@ struct LinkOptions {
   int min_round_trips = 5;
   int max_round_trips = 100;
   std::int64_t max_bytes = std::int64_t{64} << 20;  ///< One way, unless that is too few trips.
+
+  // For slow links.
+  /// Round trips of a size take about so long at most, unless that is too few trips.
+  std::chrono::milliseconds max_time{500};
+  /// Messages after one that takes so long, if that has 1 MiB at least, are left out: where bytes
+  /// are all that counts, the last two times say how long more of them take.
+  std::chrono::milliseconds long_time{50};
 };
+
+/// How many questions and answers of a size are timed.
+///
+/// last   of the size before, if there was one: how long these will take is guessed from it.
+int round_trips_of(std::int64_t bytes, const std::optional<profile::LinkTime>& last,
+                   const LinkOptions& options);
 
 struct MeasuredLinks {
   std::vector<profile::LinkTable> tables;
@@ -45,6 +60,7 @@ struct MeasuredLinks {
 /// 4-8 ms so, and 0.04 ms with each rank's main thread bound to a core (2 cores, Linux 6.18, tcp,
 /// November 2026).
 ///
+/// Cost       some seconds for each pair, on slow links too (`max_time`, `long_time`).
 /// endpoint   of the world that `ranks` are all of.
 /// Errors     kInvalidArgument where `ranks` are not all; those of the endpoint; kTimeout where a
 ///            message takes longer than the deadline of `ranks`.

@@ -197,7 +197,8 @@ void run_over_network(Call& call, const Request& request, ScheduleCache& schedul
 void wait_for_all(Call& call, ScheduleCache& schedules) {
   CollectiveSetting setting = setting_of(call, 1, Dtype::kU8);
   setting.operation = Collective::kBarrier;
-  setting.algorithm = Algorithm::kTwoHop;
+  const bool is_barrier = call.description().operation == Collective::kBarrier;
+  setting.algorithm = is_barrier ? call.description().algorithm : Algorithm::kTwoHop;
   run_schedule(call, schedules.get(std::move(setting)), {.data = {call.token()}},
                {.dtype = Dtype::kU8, .op = kernels::ReduceOp::kOr});
 }

@@ -24,11 +24,15 @@ double predicted_seconds(Algorithm algorithm, const TunerTask& task, const Costs
   check_eligible(algorithm, task.description, task.ranks_per_host);
   const Description& call = task.description;
   const bool has_reducers = call.operation == Collective::kAllReduce;
-  const CostCase of{.operation = call.operation,
-                    .n = static_cast<double>(call.group_size),
-                    .g = static_cast<double>(task.ranks_per_host),
-                    .bytes = bytes_of(call),
-                    .s = has_reducers ? static_cast<double>(call.root) : 0};
+  const CostCase of{
+      .operation = call.operation,
+      .n = static_cast<double>(call.group_size),
+      .g = static_cast<double>(task.ranks_per_host),
+      .bytes = bytes_of(call),
+      .s = has_reducers ? static_cast<double>(call.root) : 0,
+      .partial_bytes =
+          static_cast<double>(call.count) *
+          static_cast<double>(size_bytes(partial_dtype(call.dtype, call.reduce, call.order)))};
   return of.n <= 1 ? 0 : entry_of(algorithm).seconds(of, costs);
 }
 

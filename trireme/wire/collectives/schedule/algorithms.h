@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -74,6 +75,10 @@ inline const AlgorithmEntry& entry_of(Algorithm algorithm) {
 /// scratch are in docs/algorithms.md.
 CollectiveSchedule make_schedule(const CollectiveSetting& setting);
 
+/// In what an operation keeps partial results: what loses nothing, or where any order will do the
+/// elements' own type, which is rounded.
+Dtype partial_dtype(Dtype dtype, kernels::ReduceOp op, Order order);
+
 // For the algorithms' files.
 namespace internal {
 
@@ -82,6 +87,15 @@ std::vector<Chunk> chunks_of(const CollectiveSetting& setting);
 
 /// The other ranks, starting behind `rank`.
 std::vector<int> peers_of(const CollectiveSetting& setting);
+
+/// Sends each other rank its part of the data: a segment to each, then the next.
+void send_parts(ScheduleBuilder& builder, const CollectiveSetting& setting,
+                std::span<const Chunk> parts);
+
+/// A barrier of `ranks`, this one's place among them being `own`: in round k each tells the one 2^k
+/// behind it. The data is one element, which is reduced over all of them, over some more than once:
+/// by `or`.
+void disseminate(ScheduleBuilder& builder, std::span<const int> ranks, int own);
 
 inline Range data_range(const Chunk& chunk) { return {Place::kData, chunk.begin, chunk.end}; }
 

@@ -55,6 +55,10 @@ bool Expressions::is_of_element(Id id, std::int64_t index) const {
   return result;
 }
 
+bool Expressions::is_leaf_of(Id id, int rank) const {
+  return nodes_[id].rank == rank && nodes_[id].place == Place::kData;
+}
+
 std::string Expressions::text(Id id) const {
   if (id == kUnwritten) return "unwritten";
   const Node& node = nodes_[id];
@@ -88,8 +92,19 @@ bool is_transfer(const Step& step) {
 std::int64_t size_of(Place place, const CollectiveSchedule& schedule, const CollectiveGoal& goal,
                      int rank) {
   if (place == Place::kScratch) return schedule.scratch_elements;
+  if (place == Place::kPartial) return schedule.partial_elements;
   if (place == Place::kData) return goal.data_elements[rank];
   return goal.input_elements.empty() ? 0 : goal.input_elements[rank];
+}
+
+/// Whether it reads both elements and partial results, or partial results to make some, or copies
+/// between the two.
+bool mixes_partials(const Step& step) {
+  const auto is_partial = [](const Range& range) { return range.place == Place::kPartial; };
+  const auto num_partials = std::ranges::count_if(step.sources, is_partial);
+  if (num_partials != 0 && num_partials != std::ssize(step.sources)) return true;
+  if (step.kind == StepKind::kCopy) return is_partial(step.target) != (num_partials > 0);
+  return step.kind == StepKind::kReduce && is_partial(step.target) && num_partials > 0;
 }
 
 void check_form(const CollectiveSchedule& schedule, const CollectiveGoal& goal, int rank) {
@@ -114,6 +129,10 @@ void check_form(const CollectiveSchedule& schedule, const CollectiveGoal& goal, 
     }
     if (is_transfer(step) && (step.peer < 0 || step.peer >= num_ranks || step.peer == rank)) {
       refuse(rank, named(schedule, i) + " has no such peer");
+    }
+    if (mixes_partials(step)) {
+      refuse(rank,
+             named(schedule, i) + " takes partial results for elements, or elements for them");
     }
     for (const int before : step.after) {
       if (before < 0 || before >= i) refuse(rank, named(schedule, i) + " is after a later step");
@@ -205,8 +224,10 @@ class Simulation {
         state.memory[place].push_back(expressions_.leaf(rank, place, i));
       }
     }
-    state.memory[Place::kScratch].assign(schedules_[rank].scratch_elements,
-                                         Expressions::kUnwritten);
+    for (const Place place : {Place::kScratch, Place::kPartial}) {
+      state.memory[place].assign(size_of(place, schedules_[rank], goal_, rank),
+                                 Expressions::kUnwritten);
+    }
     state.has_ended.assign(schedules_[rank].steps.size(), false);
     for (int i = 0; i < static_cast<int>(schedules_[rank].steps.size()); ++i) {
       const Step& step = step_of(rank, i);
@@ -244,7 +265,8 @@ class Simulation {
     const int recv = recvs.front();
     const Range& source = step_of(from, send).sources.front();
     const Range& target = step_of(to, recv).target;
-    if (source.size() != target.size()) {
+    if (source.size() != target.size() ||
+        (source.place == Place::kPartial) != (target.place == Place::kPartial)) {
       refuse(from, named(schedules_[from], send) + " meets " + named(schedules_[to], recv) +
                        " of rank " + std::to_string(to));
     }
@@ -264,15 +286,31 @@ class Simulation {
     for (std::size_t i = 0; step.kind == StepKind::kReduce && i < result.size(); ++i) {
       std::vector<Id> items;
       for (const auto& source : sources) items.push_back(source[i]);
-      result[i] = combined(items);
+      check_ranks(rank, index, items);
+      result[i] = combined(items, step.target.place);
     }
     write(rank, step.target, result);
     ranks_[rank].has_ended[index] = true;
   }
 
-  Id combined(const std::vector<Id>& items) {
-    return goal_.bits == Bits::kRoundedOnce ? expressions_.reduced(items)
-                                            : expressions_.merged(items);
+  /// Partial results are not rounded.
+  Id combined(const std::vector<Id>& items, Place target) {
+    return goal_.bits == Bits::kRoundedOnce && target != Place::kPartial
+               ? expressions_.reduced(items)
+               : expressions_.merged(items);
+  }
+
+  /// What is reduced once may be scaled: then by the scales of ranks from the step's first on.
+  void check_ranks(int rank, int index, const std::vector<Id>& items) const {
+    const Step& step = step_of(rank, index);
+    const bool has_elements = step.sources.front().place != Place::kPartial;
+    if (goal_.bits != Bits::kRoundedOnce || !has_elements) return;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      const int of_rank = step.first_rank + static_cast<int>(i);
+      if (expressions_.is_leaf_of(items[i], of_rank)) continue;
+      refuse(rank, named(schedules_[rank], index) + " takes " + expressions_.text(items[i]) +
+                       " for an element of rank " + std::to_string(of_rank));
+    }
   }
 
   std::vector<Id> read(int rank, int index, const Range& range) {
@@ -315,7 +353,7 @@ class Simulation {
     for (int r = 0; r < num_ranks() - goal_.num_reducers; ++r) {
       leaves.push_back(expressions_.leaf(r, Place::kData, index));
     }
-    return found == (leaves.size() == 1 ? leaves.front() : combined(leaves));
+    return found == (leaves.size() == 1 ? leaves.front() : combined(leaves, Place::kData));
   }
 
   bool is_any_reduction(Id found, std::int64_t index) {

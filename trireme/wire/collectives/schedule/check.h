@@ -30,12 +30,12 @@ class Expressions {
   /// As `reduced` without rounding, so that parts may be combined further with the same result.
   Id merged(const std::vector<Id>& sources);
 
-  /// The ranks of the leaves, by how often they occur, and whether all leaves are element `index`
-  /// of the data.
   /// How many leaves are of each rank.
   std::vector<int> count_ranks(Id id, int num_ranks) const;
   /// Whether all leaves are element `index` of the data.
   bool is_of_element(Id id, std::int64_t index) const;
+  /// Whether it is what `rank` has in an element of the data at the start.
+  bool is_leaf_of(Id id, int rank) const;
 
   /// `((0:5+1:5)+2:5)` for element 5 of ranks 0, 1 and 2.
   std::string text(Id id) const;
@@ -76,7 +76,7 @@ struct Wanted {
 enum class Bits : std::uint8_t {
   kAny,         ///< Every rank once, in any order, but the same formula on all ranks.
   kTree,        ///< THE tree over the ranks.
-  kRoundedOnce  ///< As kTree, in one single reduction: what f16 and averages need.
+  kRoundedOnce  ///< As kTree, and nothing but partial results before: what f16 and averages need.
 };
 
 /// What the schedules of a group are for.
@@ -91,7 +91,8 @@ struct CollectiveGoal {
 /// Goals of the operations, for `num_ranks` ranks with `count` elements each.
 CollectiveGoal all_reduce_goal(int num_ranks, std::int64_t count, Bits bits, int num_reducers = 0);
 /// The data of ranks that get no result, here and below, must be left.
-CollectiveGoal reduce_goal(int num_ranks, std::int64_t count, int root);
+CollectiveGoal reduce_goal(int num_ranks, std::int64_t count, int root,
+                           Bits bits = Bits::kRoundedOnce);
 CollectiveGoal broadcast_goal(int num_ranks, std::int64_t count, int root);
 CollectiveGoal reduce_scatter_goal(std::int64_t count, std::span<const Chunk> parts, Bits bits);
 CollectiveGoal all_gather_goal(std::int64_t count, std::span<const Chunk> parts);
@@ -104,7 +105,7 @@ CollectiveGoal barrier_goal(int num_ranks);
 ///
 ///   * ranges, peers and `after` are such as exist;
 ///   * two steps of a rank that use the same memory, one of them writing, never run at once;
-///   * each send meets a recv of its size, and all of them end although none is buffered;
+///   * each send meets a recv of its size, partial results such as are, and all of them end although none is buffered;
 ///   * nothing is read that was not written;
 ///   * every rank's data is as wanted.
 ///

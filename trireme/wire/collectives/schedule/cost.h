@@ -12,8 +12,9 @@ struct CostCase {
   Collective operation;
   double n;
   double g;
-  double bytes;  ///< M
-  double s = 0;  ///< Reducers.
+  double bytes;              ///< M
+  double s = 0;              ///< Reducers.
+  double partial_bytes = 0;  ///< M as partial results, where those are wider than elements.
 
   bool is_one_host() const { return g >= n; }
 

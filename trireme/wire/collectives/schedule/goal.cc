@@ -32,8 +32,8 @@ CollectiveGoal all_reduce_goal(int num_ranks, std::int64_t count, Bits bits, int
   return goal;
 }
 
-CollectiveGoal reduce_goal(int num_ranks, std::int64_t count, int root) {
-  CollectiveGoal goal = goal_of(num_ranks, count, Bits::kRoundedOnce);
+CollectiveGoal reduce_goal(int num_ranks, std::int64_t count, int root, Bits bits) {
+  CollectiveGoal goal = goal_of(num_ranks, count, bits);
   goal.wanted = [root](int rank, std::int64_t index) {
     return rank == root ? Wanted{.kind = Kind::kReduction} : unchanged(rank, index);
   };

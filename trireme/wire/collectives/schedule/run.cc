@@ -9,6 +9,8 @@
 #include <string>
 
 #include "trireme/error.h"
+#include "trireme/kernels/reduce/parts.h"
+#include "trireme/wire/collectives/schedule/algorithms.h"
 
 namespace trireme::collectives {
 namespace {
@@ -48,6 +50,24 @@ class Parts {
   std::size_t element_bytes_;
 };
 
+/// The library's own memory, of the call.
+struct OwnMemory {
+  OwnMemory(Call& call, const CollectiveSchedule& schedule, std::size_t element_bytes,
+            std::size_t partial_bytes) {
+    constexpr std::size_t kLine = 64;
+    const std::size_t size = static_cast<std::size_t>(schedule.scratch_elements) * element_bytes;
+    const std::size_t begin = (size + kLine - 1) / kLine * kLine;  // of the partial results
+    const std::size_t partial_size =
+        static_cast<std::size_t>(schedule.partial_elements) * partial_bytes;
+    const std::span<std::byte> all = call.scratch().at_least(begin + partial_size);
+    scratch = all.first(size);
+    partials = all.subspan(begin);
+  }
+
+  std::span<std::byte> scratch;
+  std::span<std::byte> partials;
+};
+
 /// The state of a schedule under way. A step is waiting, ready, started or ended.
 class Run {
  public:
@@ -56,11 +76,12 @@ class Run {
       : call_(call),
         steps_(schedule.steps),
         reduction_(reduction),
+        partial_dtype_(partial_dtype(reduction.dtype, reduction.op, call.description().order)),
+        own_memory_(call, schedule, size_bytes(reduction.dtype), size_bytes(partial_dtype_)),
         data_(memory.data, size_bytes(reduction.dtype)),
         input_(memory.input, size_bytes(reduction.dtype)),
-        scratch_({call.scratch().at_least(static_cast<std::size_t>(schedule.scratch_elements) *
-                                          size_bytes(reduction.dtype))},
-                 size_bytes(reduction.dtype)),
+        scratch_({own_memory_.scratch}, size_bytes(reduction.dtype)),
+        partials_({own_memory_.partials}, size_bytes(partial_dtype_)),
         followers_(steps_.size()),
         num_before_(steps_.size()),
         is_started_(steps_.size()),
@@ -131,27 +152,39 @@ class Run {
   void compute(std::size_t index) {
     const Step& step = steps_[index];
     is_started_[index] = true;
-    const std::span<std::byte> to = target(step.target);
     if (step.kind == StepKind::kCopy) {
+      const std::span<std::byte> to = target(step.target);
       const std::span<const std::byte> from = source(step.sources.front());
       if (to.data() != from.data()) std::memmove(to.data(), from.data(), from.size());
     } else {
-      std::vector<const std::byte*> sources;
-      for (const Range& range : step.sources) sources.push_back(source(range).data());
-      const std::array<std::byte*, 1> targets = {to.data()};
-      kernels::ElementReduction reduction = reduction_;
-      std::vector<double> scales;
-      if (reduction.op == kernels::ReduceOp::kScaledSum) {
-        scales = call_.scales();        // eligible.cc: source i is that of rank i
-        scales.resize(sources.size());  // reducers are behind the others
-        reduction.scales = scales;
-      }
-      kernels::combine(reduction, sources, targets, step.target.size());
+      reduce(step);
     }
     end(index);
   }
 
+  void reduce(const Step& step) const {
+    std::vector<const std::byte*> sources;
+    for (const Range& range : step.sources) sources.push_back(source(range).data());
+    const std::array<std::byte*, 1> targets = {target(step.target).data()};
+    const std::int64_t count = step.target.size();
+    if (step.sources.front().place == Place::kPartial) {
+      return kernels::combine_partials(reduction_, partial_dtype_, call_.members().size(), sources,
+                                       targets[0], count);
+    }
+    kernels::ElementReduction reduction = reduction_;
+    std::vector<double> scales;
+    if (reduction.op == kernels::ReduceOp::kScaledSum) {
+      scales = call_.scales();  // by rank
+      reduction.scales = std::span(scales).subspan(step.first_rank, sources.size());
+    }
+    if (step.target.place == Place::kPartial) {
+      return kernels::combine_elements(reduction, partial_dtype_, sources, targets[0], count);
+    }
+    kernels::combine(reduction, sources, targets, count);
+  }
+
   std::span<std::byte> target(const Range& range) const {
+    if (range.place == Place::kPartial) return partials_.at(range);
     return range.place == Place::kScratch ? scratch_.at(range) : data_.at(range);
   }
 
@@ -190,9 +223,12 @@ class Run {
   Call& call_;
   const std::vector<Step>& steps_;
   const kernels::ElementReduction reduction_;
+  const Dtype partial_dtype_;
+  const OwnMemory own_memory_;
   const Parts<std::byte> data_;
   const Parts<const std::byte> input_;
   const Parts<std::byte> scratch_;
+  const Parts<std::byte> partials_;
   std::vector<std::vector<std::size_t>> followers_;  ///< Steps that are after a step.
   std::vector<std::size_t> num_before_;              ///< Steps not ended that a step is after.
   std::vector<bool> is_started_;

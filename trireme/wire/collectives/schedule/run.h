@@ -23,7 +23,7 @@ struct ScheduleMemory {
 ///
 /// reduction   of the reduce steps; its dtype is that of all elements.
 /// Errors      those of `Call::wait`; kInvalidArgument where the memory is too small.
-/// Cost        the schedule's scratch, out of the call's.
+/// Cost        the schedule's scratch and partial results, out of the call's scratch.
 void run_schedule(Call& call, const CollectiveSchedule& schedule, const ScheduleMemory& memory,
                   const kernels::ElementReduction& reduction);
 

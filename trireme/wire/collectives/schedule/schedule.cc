@@ -9,7 +9,7 @@
 namespace trireme::collectives {
 
 std::string to_text(const Range& range) {
-  constexpr std::array<std::string_view, 3> kPlaces = {"data", "input", "scratch"};
+  constexpr std::array<std::string_view, 4> kPlaces = {"data", "input", "scratch", "partial"};
   return std::string(kPlaces.at(static_cast<std::size_t>(range.place))) + "[" +
          std::to_string(range.begin) + ", " + std::to_string(range.end) + ")";
 }
@@ -29,6 +29,7 @@ std::string to_text(const Step& step) {
       break;
     case StepKind::kReduce:
       text = "reduce " + to_text(step.target) + " = " + sources;
+      if (step.first_rank > 0) text += " of ranks from " + std::to_string(step.first_rank);
       break;
     case StepKind::kCopy:
       text = "copy " + to_text(step.target) + " = " + sources;
@@ -58,6 +59,12 @@ Range ScheduleBuilder::scratch(std::int64_t elements) {
   return {Place::kScratch, begin, begin + elements};
 }
 
+Range ScheduleBuilder::partial(std::int64_t elements) {
+  const std::int64_t begin = schedule_.partial_elements;
+  schedule_.partial_elements += elements;
+  return {Place::kPartial, begin, begin + elements};
+}
+
 void ScheduleBuilder::send(int peer, const Range& from) {
   add({.kind = StepKind::kSend, .peer = peer, .sources = {from}});
 }
@@ -77,8 +84,11 @@ void ScheduleBuilder::recv(int peer, const Range& to) {
   add({.kind = StepKind::kRecv, .peer = peer, .target = to});
 }
 
-void ScheduleBuilder::reduce(const Range& to, std::vector<Range> from) {
-  add({.kind = StepKind::kReduce, .target = to, .sources = std::move(from)});
+void ScheduleBuilder::reduce(const Range& to, std::vector<Range> from, int first_rank) {
+  add({.kind = StepKind::kReduce,
+       .target = to,
+       .sources = std::move(from),
+       .first_rank = first_rank});
 }
 
 void ScheduleBuilder::copy(const Range& to, const Range& from) {

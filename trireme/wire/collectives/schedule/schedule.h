@@ -12,6 +12,7 @@ enum class Place : std::uint8_t {
   kData,     ///< The user's buffer.
   kInput,    ///< What the user gives to be read only: all_to_all.
   kScratch,  ///< The library's own, with any content at the start.
+  kPartial,  ///< Likewise, of partial results, which may be wider than elements (kernels/reduce/parts.h).
 };
 
 /// Elements [begin, end) of a place.
@@ -30,11 +31,15 @@ enum class StepKind : std::uint8_t { kSend, kRecv, kReduce, kCopy };
 ///
 ///     recv scratch[0, 16) from 2
 ///     reduce data[0, 16) = data[0, 16), scratch[0, 16) after 0, 1
+///
+/// A reduce into partial results combines the elements of some neighbouring ranks, one of partial
+/// results makes of those of all ranks what is wanted; any other combines elements to elements.
 struct Step {
   StepKind kind = StepKind::kSend;
   int peer = -1;               ///< Group rank, of a send or recv.
   Range target;                ///< What is written; not of a send.
   std::vector<Range> sources;  ///< What is read, one size; of a reduce in the order of THE tree.
+  int first_rank = 0;          ///< Of a reduce of ranks' elements: whose the first source is.
   std::vector<int> after;      ///< Earlier steps that must have ended before this one begins.
 
   bool operator==(const Step&) const = default;
@@ -48,6 +53,7 @@ struct Step {
 struct CollectiveSchedule {
   std::vector<Step> steps;
   std::int64_t scratch_elements = 0;
+  std::int64_t partial_elements = 0;
 
   bool operator==(const CollectiveSchedule&) const = default;
 };
@@ -64,6 +70,7 @@ class ScheduleBuilder {
  public:
   /// Memory that no step has used.
   Range scratch(std::int64_t elements);
+  Range partial(std::int64_t elements);
 
   // Steps on empty ranges are left out.
   void send(int peer, const Range& from);
@@ -77,7 +84,7 @@ class ScheduleBuilder {
   };
   void send_in_turn(const std::vector<Parcel>& parcels);
   void recv(int peer, const Range& to);
-  void reduce(const Range& to, std::vector<Range> from);
+  void reduce(const Range& to, std::vector<Range> from, int first_rank = 0);
   void copy(const Range& to, const Range& from);
 
   CollectiveSchedule take() { return std::move(schedule_); }

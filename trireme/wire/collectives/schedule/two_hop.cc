@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 
 #include "trireme/wire/collectives/schedule/algorithms.h"
 
@@ -21,6 +22,7 @@ namespace {
 using internal::chunks_of;
 using internal::data_range;
 using internal::peers_of;
+using internal::send_parts;
 
 /// What is done with each segment of the own part: where the sum goes, and what follows it.
 using Target = std::function<Range(const Range& segment)>;
@@ -32,21 +34,6 @@ struct FirstHop {
   Next next = [](const Range&) {};
   bool is_last = false;  ///< Nothing follows: sums may come late.
 };
-
-void send_parts(ScheduleBuilder& builder, const CollectiveSetting& setting,
-                std::span<const Chunk> parts) {
-  std::vector<std::vector<Range>> segments;
-  std::size_t most = 0;
-  for (const Chunk& part : parts) {
-    segments.push_back(segments_of(data_range(part), setting.segment));
-    most = std::max(most, segments.back().size());
-  }
-  for (std::size_t i = 0; i < most; ++i) {
-    for (const int peer : peers_of(setting)) {
-      if (i < segments[peer].size()) builder.send(peer, segments[peer][i]);
-    }
-  }
-}
 
 void send_parts_in_turn(ScheduleBuilder& builder, const CollectiveSetting& setting,
                         std::span<const Chunk> parts) {
@@ -199,17 +186,11 @@ CollectiveSchedule direct_all_to_all(const CollectiveSetting& setting) {
   return builder.take();
 }
 
-/// Dissemination: in round k each rank tells the one 2^k behind it. The data is one element, which
-/// is reduced over all ranks, some of them more than once: by `or`.
 CollectiveSchedule dissemination_barrier(const CollectiveSetting& setting) {
   ScheduleBuilder builder;
-  const Range data = data_range({0, 1});
-  for (int distance = 1; distance < setting.num_ranks; distance *= 2) {
-    const Range heard = builder.scratch(1);
-    builder.send((setting.rank + distance) % setting.num_ranks, data);
-    builder.recv((setting.rank - distance + setting.num_ranks) % setting.num_ranks, heard);
-    builder.reduce(data, {data, heard});
-  }
+  std::vector<int> ranks(setting.num_ranks);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  internal::disseminate(builder, ranks, setting.rank);
   return builder.take();
 }
 
