@@ -36,8 +36,12 @@ Prefetch::~Prefetch() {
   changed_.notify_all();
 }
 
+/// A step that is handed in may have fewer microbatches, but always its first.
 Prefetch::Place Prefetch::after(Place place) const {
-  if (++place.index < order_.size()) return place;
+  while (++place.index < order_.size()) {
+    if (!reader_.is_fed()) return place;
+    if (reader_.size_of(place.step, order_[place.index]).samples > 0) return place;
+  }
   return {place.step + 1, 0};
 }
 
@@ -57,12 +61,13 @@ void Prefetch::announce_after(Place place) {
 }
 
 Prefetch::Ready Prefetch::read(Place place) {
-  Ready ready{place, {}, nullptr};
+  Ready ready{place, reader_.is_fed() ? Place{place.step + 1, 0} : after(place), {}, nullptr};
   try {
     const bool is_known = announced_ && announced_->place == place;
     const auto samples = is_known ? std::move(announced_->samples) : announce(place);
     announce_after(place);
     ready.batch = reader_.read(place.step, samples);
+    ready.next = after(place);  // what is known of the step now that it was read
   } catch (...) {
     ready.failure = std::current_exception();
   }
@@ -76,11 +81,12 @@ void Prefetch::run() {
     if (ends_) return;
     const int round = round_;
     const Place place = wanted_;
-    wanted_ = after(place);
     lock.unlock();
     Ready ready = read(place);
     lock.lock();
-    if (round == round_) ready_.push_back(std::move(ready));
+    if (round != round_) continue;  // somebody has begun elsewhere
+    wanted_ = ready.next;
+    ready_.push_back(std::move(ready));
     changed_.notify_all();
   }
 }

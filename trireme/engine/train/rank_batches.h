@@ -50,6 +50,7 @@ class Prefetch {
   };
   struct Ready {
     Place place;
+    Place next;  ///< That is read after this one.
     Batch batch;
     std::exception_ptr failure;
   };
