@@ -59,7 +59,6 @@ class WholeModel {
     LetGo sink;
     const program::SiteTable sites(recording_, sink);
     const program::StageProgram stage(recording_, plan_, 0, sites, capture);
-    const Batch samples = batch();
     const program::ValueMap seeds =
         program::loss_seeds(recording_.graph, stage, samples_,
                             std::vector<double>(recording_.graph.losses.size(), 1.0));
@@ -67,7 +66,7 @@ class WholeModel {
     for (int microbatch = 0; microbatch < 3; ++microbatch) {
       const std::int64_t before = memory::memory_use().live_bytes;
       memory::reset_peak();
-      program::StageRun run = stage.forward({samples, {samples_}, {1, 0, 0}}, {});
+      program::StageRun run = stage.forward({batch(), {samples_}, {1, 0, 0}}, {});
       held.kept = memory::memory_use().live_bytes - before;
       held.forward_peak = memory::memory_use().peak_bytes - before;
       memory::reset_peak();
@@ -77,7 +76,7 @@ class WholeModel {
     return held;
   }
 
-  /// Of tensors that lie in memory for the microbatch alone: its fields do anyway.
+  /// Fields of the batch are counted apart from what a forward holds.
   HeldBytes forecast() const {
     const auto tensors = simulate::stage_tensors(recording_.graph, plan_, profile_)[0];
     const Batch samples = batch();
@@ -85,7 +84,7 @@ class WholeModel {
     for (const auto& [name, tensor] : samples.tensors()) {
       fields += static_cast<std::int64_t>(tensor.nbytes());
     }
-    return {tensors.kept - fields, tensors.forward_peak, tensors.backward_peak};
+    return {tensors.kept, tensors.forward_peak + fields, tensors.backward_peak};
   }
 
  private:
@@ -98,30 +97,34 @@ class WholeModel {
   profile::Profile profile_;
 };
 
+/// Never more than the forecast, but for what replays lay out side by side; autograd lets go of some things earlier than it says.
+void expect_within(const std::string& what, std::int64_t measured, std::int64_t forecast) {
+  constexpr double kLeast = 0.8, kMost = 1.02;
+  constexpr double kBlock = 64 << 10;  // Of small buffers.
+  const auto bytes = static_cast<double>(measured), most = static_cast<double>(forecast);
+  EXPECT_LE(bytes, kMost * most + kBlock) << what;
+  EXPECT_GE(bytes, kLeast * most) << what;
+}
+
 TEST(RecomputedMemory, IsAsForecastWholeAndInRegions) {
-  constexpr double kPart = 0.03;  // And small buffers share a block, where a stage is captured.
-  constexpr double kBlock = 64 << 10;
-  for (const char* name : {"mlp", "transformer", "unet"}) {
+  for (const std::string name : {"transformer", "unet"}) {
     WholeModel model(name, 256);
-    std::int64_t whole = 0;
+    std::int64_t whole = 0, in_regions = 0;
     for (const int num_regions : {1, 2, 4}) {
       ASSERT_EQ(model.set_regions(num_regions), num_regions) << name;
       const HeldBytes forecast = model.forecast();
       for (const auto capture : {program::Capture::kOff, program::Capture::kOn}) {
-        SCOPED_TRACE(std::string(name) + " in " + std::to_string(num_regions) +
+        SCOPED_TRACE(name + " in " + std::to_string(num_regions) +
                      (capture == program::Capture::kOn ? ", captured" : ""));
         const HeldBytes held = model.measure(capture);
-        const auto expect_near = [&](std::int64_t measured, std::int64_t expected) {
-          const auto most = static_cast<double>(expected);
-          EXPECT_NEAR(static_cast<double>(measured), most, kPart * most + kBlock);
-        };
-        expect_near(held.kept, forecast.kept);
-        expect_near(held.forward_peak, forecast.forward_peak);
-        expect_near(held.backward_peak, forecast.backward_peak);
-        if (num_regions == 1) whole = held.backward_peak;
+        EXPECT_EQ(held.kept, forecast.kept + static_cast<std::int64_t>(sizeof(float)))
+            << "and the loss";
+        expect_within("forward", held.forward_peak, forecast.forward_peak);
+        expect_within("backward", held.backward_peak, forecast.backward_peak);
+        (num_regions == 1 ? whole : in_regions) = held.backward_peak;
       }
     }
-    EXPECT_LT(model.forecast().backward_peak, whole * 9 / 10) << name;
+    EXPECT_LT(in_regions, whole * 9 / 10) << name;
   }
 }
 
