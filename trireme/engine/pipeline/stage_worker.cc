@@ -43,8 +43,16 @@ void StageWorker::forward(int microbatch) {
     const at::Tensor value = stage_.value(run, recording_.graph.losses[loss].value);
     loss_sums_[microbatch][loss] =
         program::sum_of(recording_.graph.losses[loss], value, size.samples);
+    if (stage_.recomputes() && !is_sent(recording_.graph.losses[loss].value)) {
+      stage_.release(run, recording_.graph.losses[loss].value);
+    }
   }
   runs_[microbatch] = std::move(run);
+}
+
+bool StageWorker::is_sent(graph::ValueId value) const {
+  const auto& sends = stage_.sends();
+  return std::ranges::find(sends, value, &layout::Crossing::value) != sends.end();
 }
 
 program::ValueMap StageWorker::take_seeds(int microbatch, const std::vector<double>& totals) {

@@ -76,6 +76,7 @@ class StageWorker {
   }
 
  private:
+  bool is_sent(graph::ValueId value) const;
   void count_taker(int microbatch, graph::ValueId value);
   program::ValueMap take_seeds(int microbatch, const std::vector<double>& totals);
 
