@@ -65,9 +65,8 @@ void PlanArguments::add_to(CLI::App& app, bool with_file) {
                          fmt::format("{}", fmt::join(schedule::schedule_names(0), ", "))),
       arguments::add_words<Recompute>(
           app, "--recompute", options.recompute,
-          "Stages that run their forward again before the backward, instead of keeping "
-          "activations: auto, where the memory is too small (with a profile); none; all; regions: "
-          "all, a part of a stage after another, so that the activations of one part are held",
+          "Stages that run their forward again instead of keeping activations: auto, where the "
+          "memory is too small (with a profile); none; all; regions, all, a part at a time",
           {{"auto", Recompute::kAuto},
            {"none", Recompute::kNone},
            {"all", Recompute::kAll},
