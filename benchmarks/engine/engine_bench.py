@@ -41,7 +41,9 @@ class Layout:
 
     def name(self) -> str:
         each = f", {self.stages_per_rank()} stages a rank" if self.stages_per_rank() > 1 else ""
-        recompute = ", recompute" if self.recompute == "all" else ""
+        recompute = {"none": "", "all": ", recompute", "regions": ", recompute in regions"}[
+            self.recompute
+        ]
         replicas = f", {self.replicas} replicas" if self.replicas > 1 else ""
         return f"{self.schedule}{each}{recompute}{replicas}{self.sharded.replace('--', ', ')}"
 
@@ -49,15 +51,19 @@ class Layout:
 LAYOUTS = [
     Layout("simple", RANKS),
     Layout("simple", RANKS, "all"),
+    Layout("simple", RANKS, "regions"),
     Layout("interleaved", RANKS),
     Layout("interleaved", RANKS, "all"),
+    Layout("interleaved", RANKS, "regions"),
     Layout("zero_bubble", RANKS),
+    Layout("zero_bubble", RANKS, "regions"),
     Layout("zero_bubble_h2", RANKS),
     Layout("interleaved", 2 * RANKS),
     Layout("zero_bubble", 2 * RANKS),
     Layout("v_half", 2 * RANKS),
     Layout("v_min", 2 * RANKS),
     Layout("simple", RANKS, replicas=2),
+    Layout("simple", RANKS, "regions", replicas=2),
     Layout("simple", RANKS, replicas=2, sharded="--shard-state"),
     Layout("simple", RANKS, replicas=2, sharded="--shard-parameters"),
 ]

@@ -127,12 +127,13 @@ enum class Objective : std::uint8_t {
   kCost,    ///< Least ranks x step time: ranks that gain too little stay idle.
 };
 
-/// Stages whose forwards run again before their backwards, from what they received, instead of keeping what they
-/// saved: about a third more work for the memory of one microbatch.
+/// Stages whose forwards run again for their backwards, from what they received, instead of keeping what they saved:
+/// about a third more work for the memory of one microbatch, or of one region of the stage.
 enum class Recompute : std::uint8_t {
   kAuto,  ///< As many as make a plan fit that does not otherwise; by hand, none.
   kNone,
   kAll,  ///< That can.
+  kRegions,  ///< The same, a region of a stage after another: they hold what is in flight of one region.
 };
 
 /// Stages whose microbatches keep what they need for their backwards in a file, unless that comes soon.

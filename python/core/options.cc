@@ -34,7 +34,8 @@ void bind_choices(py::module_& module) {
   py::enum_<Recompute>(module, "Recompute")
       .value("AUTO", Recompute::kAuto)
       .value("NONE", Recompute::kNone)
-      .value("ALL", Recompute::kAll);
+      .value("ALL", Recompute::kAll)
+      .value("REGIONS", Recompute::kRegions);
   py::enum_<Dtype>(module, "GradientDtype").value("F32", Dtype::kF32).value("BF16", Dtype::kBf16);
   py::enum_<CheckpointWrites>(module, "CheckpointWrites")
       .value("AUTO", CheckpointWrites::kAuto)

@@ -366,6 +366,7 @@ class Recompute:
     ALL: Recompute
     AUTO: Recompute
     NONE: Recompute
+    REGIONS: Recompute
 
     @property
     def name(self) -> str: ...

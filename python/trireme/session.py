@@ -53,7 +53,8 @@ class Session:
     options          fields of OptimizerOptions, TrainingOptions, PlanOptions, RunOptions and SessionOptions by name:
                      learning_rate=1e-3, optimizer="adamw", clip_norm=1.0, seed=0, stages=2, folder="runs/a",
                      threads=2 (cores that each rank computes with; other last bits than with 1),
-                     recompute="all" ("auto": where the memory is too small; "none"), schedule="v_half",
+                     recompute="all" ("regions": a part of a stage at a time; "auto": where the memory is too
+                     small; "none"), schedule="v_half",
                      offload="none" ("auto", "all": activations in a file of offload_folder),
                      capture=False (operators through torch's dispatcher and autograd at every step),
                      gradient_dtype="bf16" (replicas send half the bytes; "f32"),

@@ -66,9 +66,12 @@ void PlanArguments::add_to(CLI::App& app, bool with_file) {
                          fmt::format("{}", fmt::join(schedule::schedule_names(0), ", "))),
       arguments::add_words<Recompute>(
           app, "--recompute", options.recompute,
-          "Stages that run their forward again before the backward, instead of keeping "
-          "activations: auto, where the memory is too small (with a profile); none; all",
-          {{"auto", Recompute::kAuto}, {"none", Recompute::kNone}, {"all", Recompute::kAll}}),
+          "Stages that run their forward again instead of keeping activations: auto, where the "
+          "memory is too small (with a profile); none; all; regions, all, a part at a time",
+          {{"auto", Recompute::kAuto},
+           {"none", Recompute::kNone},
+           {"all", Recompute::kAll},
+           {"regions", Recompute::kRegions}}),
       arguments::add_words<Offload>(
           app, "--offload", options.offload,
           "Stages whose microbatches keep what backwards need in a file: none; all; auto, where "

@@ -14,6 +14,7 @@
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/choose_regions.h"
 #include "trireme/plan/layout/manual_plan.h"
 #include "trireme/plan/layout/plan.h"
 #include "trireme/plan/layout/plan_check.h"
@@ -268,9 +269,11 @@ layout::Plan plan_by_hand(const graph::Graph& recorded, const PlanOptions& optio
     schedule::set_schedule(plan, schedule::load_schedule(options.schedule_file));
     layout::set_replicas(plan, std::max(options.replicas, 1), options.placement);
   }
-  for (int s = 0; options.recompute == Recompute::kAll && std::cmp_less(s, plan.stages.size());
-       ++s) {
+  const bool in_regions = options.recompute == Recompute::kRegions;
+  const bool recomputes = in_regions || options.recompute == Recompute::kAll;
+  for (int s = 0; recomputes && std::cmp_less(s, plan.stages.size()); ++s) {
     plan.stages[s].recompute = layout::why_not_recomputed(graph, plan, s).empty();
+    if (in_regions && plan.stages[s].recompute) layout::set_regions(graph, plan, s);
   }
   if (options.offload == Offload::kAuto) {
     throw Error(ErrorKind::kInvalidArgument,

@@ -18,6 +18,29 @@ TEST_P(Cuts, TwoStagesGiveTheSameBitsAtEveryAllowedCut) {
 
 TEST_P(Cuts, ThreeToFiveStagesGiveTheSameBitsAtRandomCuts) { try_random_cuts(GetParam(), 8); }
 
+// Regions of one stage and of several, few and all that there can be: of four microbatches two are replayed.
+TEST_P(Cuts, RegionsThatRecomputeGiveTheSameBits) {
+  Trial trial(GetParam(), kBatch);
+  const StepRecord whole = trial.run_cut({});
+  const std::vector<int> all = cut_positions(trial.recording.graph);
+  std::mt19937 random(43);
+  int num_compared = 0;
+  for (const std::size_t num_cuts : {0, 0, 1, 2, 2}) {
+    std::vector<int> cuts, regions;
+    std::sample(all.begin(), all.end(), std::back_inserter(cuts), num_cuts, random);
+    std::sample(all.begin(), all.end(), std::back_inserter(regions), 1 + random() % all.size(),
+                random);
+    for (const std::vector<int>& begins : {all, regions}) {
+      const auto divided = trial.run_regions(cuts, begins);
+      if (!divided) continue;
+      ++num_compared;
+      EXPECT_EQ(difference(whole, *divided), "")
+          << testing::PrintToString(cuts) << " " << testing::PrintToString(begins);
+    }
+  }
+  EXPECT_GT(num_compared, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, Cuts, testing::ValuesIn(models::names()),
                          [](const auto& info) { return info.param; });
 

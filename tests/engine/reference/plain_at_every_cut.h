@@ -9,13 +9,19 @@
 namespace trireme::reference {
 
 /// Expects one step of the plain model to be, bit for bit, the step of its replay whole and cut in
-/// two at every allowed cut: loss, gradients and buffers. Returns the step. Needs one lane.
+/// two at every allowed cut, into stages and into regions that recompute: loss, gradients and buffers. Returns the step.
+/// Needs one lane.
 inline StepRecord expect_plain_at_every_cut(Trial& trial) {
   const StepRecord whole = trial.run_cut({});
   const std::vector<bool> allowed = graph::allowed_cuts(trial.recording.graph);
   for (std::size_t cut = 0; cut < allowed.size(); ++cut) {
     if (!allowed[cut]) continue;
-    EXPECT_EQ(difference(whole, trial.run_cut({static_cast<int>(cut)})), "") << "cut " << cut;
+    const std::vector<int> at = {static_cast<int>(cut)};
+    EXPECT_EQ(difference(whole, trial.run_cut(at)), "") << "cut " << cut;
+    const auto divided = trial.run_regions({}, at);
+    if (divided) {
+      EXPECT_EQ(difference(whole, *divided), "") << "region from " << cut;
+    }
   }
   trial.restore_buffers();
   const auto losses = PlainLoop(trial.test.model, Trial::kSeed).run_step(0, trial.microbatches(0));

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "trireme/engine/reference/serial_executor.h"
 #include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/layout/manual_plan.h"
+#include "trireme/plan/layout/plan_check.h"
 
 namespace trireme::reference {
 
@@ -54,6 +56,21 @@ class Trial {
   /// One step from the initial weights and buffers, cut at `cuts`.
   StepRecord run_cut(const std::vector<int>& cuts) {
     return run_plan(layout::make_manual_plan(recording.graph, graph_sha256, cuts, batch_));
+  }
+
+  /// The same of stages that recompute, in regions that begin at `regions`; nothing where one of them cannot.
+  std::optional<StepRecord> run_regions(const std::vector<int>& cuts,
+                                        const std::vector<int>& regions) {
+    layout::Plan divided = layout::make_manual_plan(recording.graph, graph_sha256, cuts, batch_);
+    for (int s = 0; s < static_cast<int>(divided.stages.size()); ++s) {
+      if (!layout::why_not_recomputed(recording.graph, divided, s).empty()) return std::nullopt;
+      layout::Stage& stage = divided.stages[s];
+      stage.recompute = true;
+      for (const int begin : regions) {
+        if (begin > stage.begin && begin < stage.end) stage.regions.push_back(begin);
+      }
+    }
+    return run_plan(divided);
   }
 
   StepRecord run_plan(const layout::Plan& to_run) {

@@ -13,6 +13,7 @@
 #include "trireme/engine/train/construct_workload.h"
 #include "trireme/engine/train/verify_ranks.h"
 #include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/choose_regions.h"
 #include "trireme/plan/layout/manual_plan.h"
 #include "trireme/plan/layout/plan_check.h"
 #include "trireme/plan/schedule/schedules.h"
@@ -38,6 +39,7 @@ struct Layout {
   std::string schedule = "simple";
   int stages_per_rank = 1;
   bool recomputes = false;         ///< Every stage that can.
+  int regions = 1;                 ///< Of those.
   bool offloads = false;           ///< Every stage.
   bool shards_state = false;       ///< Replicas share the optimizer's state.
   bool shards_parameters = false;  ///< And values and gradients.
@@ -54,7 +56,9 @@ inline MakeWorkload workload_of(const Layout& layout) {
 inline void PrintTo(const Layout& layout, std::ostream* out) {
   *out << layout.model << " " << layout.stages << "x" << layout.replicas << " lanes "
        << layout.lanes << " " << layout.schedule << ", " << layout.stages_per_rank
-       << " stages a rank" << (layout.recomputes ? ", recomputing" : "")
+       << " stages a rank"
+       << (layout.recomputes ? ", recomputing in " + std::to_string(layout.regions) + " regions"
+                             : "")
        << (layout.offloads ? ", offloading" : "") << (layout.shards_state ? ", sharding state" : "")
        << (layout.shards_parameters ? ", sharding parameters" : "")
        << (layout.precision == Precision::kBf16  ? ", bf16"
@@ -78,6 +82,8 @@ inline layout::Plan plan_of(const Layout& layout, const MakeWorkload& make) {
   plan.sharded_parameters = layout.shards_parameters;
   for (int s = 0; layout.recomputes && s < layout.stages; ++s) {
     plan.stages[s].recompute = layout::why_not_recomputed(recorded.graph, plan, s).empty();
+    if (!plan.stages[s].recompute) continue;
+    plan.stages[s].regions = layout::even_regions(recorded.graph, plan, s, layout.regions);
   }
   for (layout::Stage& stage : plan.stages) stage.offload = layout.offloads;
   return plan;

@@ -18,6 +18,7 @@
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/layout/manual_plan.h"
+#include "trireme/plan/layout/plan_check.h"
 
 namespace trireme::train {
 
@@ -35,8 +36,8 @@ struct RandomTrial {
   std::string text;  ///< Why it is refused, or what differs.
 };
 
-/// Compares under every cut at once, and now and then under two that the seed picks; half of the stages offload, the
-/// others are captured: of four microbatches the last two are replayed.
+/// Compares under every cut at once, as stages and as regions of one that recomputes, and now and then under two that the
+/// seed picks; half of the stages offload, the others are captured: of four microbatches the last two are replayed.
 inline bool compare_cuts(const Workload& workload, const record::Recording& recorded,
                          const BatchLayout& batch, std::uint64_t seed) {
   const std::vector<bool> allowed = graph::allowed_cuts(recorded.graph);
@@ -46,9 +47,11 @@ inline bool compare_cuts(const Workload& workload, const record::Recording& reco
   }
   std::mt19937_64 random(seed);
   std::sample(all.begin(), all.end(), std::back_inserter(two), 2, random);
-  const auto compare = [&](const std::vector<int>& cuts) {
-    layout::Plan plan =
-        layout::make_manual_plan(recorded.graph, graph::graph_sha256(recorded.graph), cuts, batch);
+  const auto plan_of = [&](const std::vector<int>& cuts) {
+    return layout::make_manual_plan(recorded.graph, graph::graph_sha256(recorded.graph), cuts,
+                                    batch);
+  };
+  const auto compare = [&](layout::Plan plan) {
     for (layout::Stage& stage : plan.stages) stage.offload = random() % 2 == 0;
     return check_first_step(workload, recorded, plan,
                             {.seed = 3,
@@ -57,7 +60,10 @@ inline bool compare_cuts(const Workload& workload, const record::Recording& reco
                              .scratch = testing::TempDir()},
                             Logger(LogLevel::kOff));
   };
-  return compare(all) && (seed % 4 != 0 || compare(two));
+  layout::Plan regions = plan_of({});
+  regions.stages[0].recompute = layout::why_not_recomputed(recorded.graph, regions, 0).empty();
+  if (regions.stages[0].recompute) regions.stages[0].regions = all;
+  return compare(plan_of(all)) && compare(regions) && (seed % 4 != 0 || compare(plan_of(two)));
 }
 
 inline RandomTrial try_random_net(std::uint64_t seed, int num_operations) {

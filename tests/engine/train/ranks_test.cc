@@ -64,6 +64,7 @@ std::vector<Layout> recomputing_layouts() {
                       .schedule = each == 2 ? kVirtualSchedules[m % 5] : kSchedules[m % 3],
                       .stages_per_rank = each,
                       .recomputes = true,
+                      .regions = static_cast<int>(m % 4) + 1,
                       .shards_parameters = m % 3 == 0});
   }
   return result;
@@ -82,6 +83,7 @@ std::vector<Layout> offloading_layouts() {
                       .schedule = each == 2 ? kVirtualSchedules[(m + 2) % 5] : kSchedules[m % 3],
                       .stages_per_rank = each,
                       .recomputes = m % 3 == 0,
+                      .regions = static_cast<int>(m % 2) + 1,
                       .offloads = true,
                       .shards_parameters = m % 3 == 1});
   }

@@ -19,6 +19,7 @@ std::vector<Layout> h2_layouts() {
                       .lanes = m % 2 == 0 ? 4 : 6,
                       .schedule = "zero_bubble_h2",
                       .recomputes = m % 4 == 1,
+                      .regions = 3,
                       .shards_state = m % 4 == 2,
                       .precision = m % 3 == 1 ? Precision::kBf16 : Precision::kF32});
   }

@@ -44,6 +44,19 @@ TEST(PlanShow, SaysWithoutTheGraphWhatItCan) {
                         "      1      2  2..3            0\n"));
 }
 
+TEST(PlanShow, TellsWhatRunsAgain) {
+  const graph::Graph graph = graph::testing::make_mlp();
+  Plan plan = make_manual_plan(graph, "hash", std::array{2}, {16, 2, 4});
+  for (Stage& stage : plan.stages) stage.recompute = true;
+  plan.stages[1].regions = {3};
+  const std::string expected =
+      "\nforwards that run again for the backward\n"
+      "  stage 0: whole\n"
+      "  stage 1: 2 regions, from 2, 3\n";
+  EXPECT_THAT(show(plan, graph), ::testing::HasSubstr(expected));
+  EXPECT_THAT(show(plan), ::testing::HasSubstr(expected));
+}
+
 TEST(PlanShow, TellsOwnersAndPrediction) {
   const graph::Graph graph = graph::testing::make_mlp();
   Plan plan = make_manual_plan(graph, "hash", {}, {1, 1, 1});

@@ -221,6 +221,31 @@ TEST(PlanCheck, AStageThatChangesMemoryOfOthersCannotRecompute) {
               HasSubstr("writes into memory that the stage does not make"));
 }
 
+TEST(PlanCheck, RegionsAreOfStagesThatRecomputeAndBeginWhereCutsMay) {
+  const auto with_regions = [](std::vector<int> regions) {
+    return mlp([&](Plan& p) {
+      p.stages[1].recompute = true;
+      p.stages[1].regions = std::move(regions);
+    });
+  };
+  EXPECT_EQ(with_regions({3}), "");
+  EXPECT_THAT(mlp([](Plan& p) { p.stages[1].regions = {3}; }),
+              HasSubstr("stage 1: it has regions, but does not recompute"));
+  for (const std::vector<int>& outside : {std::vector{2}, {4}, {3, 3}, {-1}}) {
+    EXPECT_THAT(with_regions(outside),
+                HasSubstr("regions but the first begin behind one another, from 3 to 3"));
+  }
+  GraphBuilder b;
+  const ValueId x = b.node("mul", {b.input("x", {4}), b.parameter("p", {4})}, b.batch({4}));
+  b.loss(b.write("relu_", {x}));
+  EXPECT_THAT(complaint(b.graph(), make_manual_plan(b.graph(), kHash, {}, {4, 2, 1}),
+                        [](Plan& p) {
+                          p.stages[0].recompute = true;
+                          p.stages[0].regions = {1};
+                        }),
+              HasSubstr("stage 0: no region may begin at position 1: "));
+}
+
 TEST(PlanCheck, WhatWasAcceptedAndThenIgnoredIsRefused) {
   EXPECT_THAT(mlp([](Plan& p) {
                 p.roles[0].mesh.shard = 2;

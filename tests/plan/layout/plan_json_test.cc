@@ -24,6 +24,7 @@ Plan full_plan() {
   plan.roles = {{"train", {2, 2, 1}, {0, 2, 1, 3}}, {"reader", {1, 1, 1}, {4}}};
   plan.stages = {{0, 5, {}, true, false}, {5, 9, {1}, false, true}};
   plan.stages[1].position = 0;
+  plan.stages[0].regions = {2, 3};
   plan.schedule = {"interleaved", {{"virtual_stages", 2}}, {{"0F0", "1F0"}, {}}};
   plan.copied_nodes = {3, 4};
   plan.tie_owners = {{"embed.weight", 1}};

@@ -1,5 +1,6 @@
 #include "trireme/plan/partition/less_memory.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,10 +45,16 @@ std::int64_t least_peak(const Problem& problem, const Setting& setting) {
   return least;
 }
 
-/// A memory that some plan just fits: then one is found, though cuts for stages that keep all do not fit.
+bool has_regions(const layout::Plan& plan) {
+  return std::ranges::any_of(plan.stages,
+                             [](const layout::Stage& stage) { return !stage.regions.empty(); });
+}
+
+/// A memory that some plan just fits whose stages are whole: then one is found, though cuts for stages that keep all do not
+/// fit. In less memory only plans with regions fit, if any.
 TEST(LessMemory, FindsAPlanWhereOneFits) {
   std::mt19937 random(7);
-  int num_cases = 0, num_other_cuts = 0;
+  int num_cases = 0, num_other_cuts = 0, num_with_regions = 0;
   while (num_cases < 60) {
     testing::SearchCase one = testing::random_search_case(random, 9);
     one.num_stages = std::min(one.num_stages, 3);
@@ -75,9 +82,48 @@ TEST(LessMemory, FindsAPlanWhereOneFits) {
     num_other_cuts += !std::ranges::equal(plan.stages, wide.stages, {}, begin, begin);
 
     one.options.device_memory_bytes -= 1;
-    EXPECT_THROW(partition(one.model.graph, one.model.profile, one.topology, one.options), Error);
+    try {
+      const layout::Plan less =
+          partition(one.model.graph, one.model.profile, one.topology, one.options);
+      EXPECT_LE(layout::largest_peak_bytes(less.prediction->peak_bytes),
+                one.options.device_memory_bytes);
+      EXPECT_TRUE(has_regions(less));
+      ++num_with_regions;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.message(), ::testing::HasSubstr("fits"));
+    }
   }
   EXPECT_GT(num_other_cuts, 10);
+  EXPECT_GT(num_with_regions, 10);
+}
+
+/// Twelve equal nodes whose memory is activations: in four regions far less is held than whole.
+TEST(LessMemory, RegionsAreAskedForOrTakenWhereNothingElseFits) {
+  testing::SearchCase one;
+  one.model =
+      layout::testing::make_chain(std::vector<layout::testing::ChainNode>(12, {.width = 1000}));
+  one.topology = layout::testing::make_topology(1);
+  one.options.batch = {4, 1, 1};
+  one.options.stages = one.options.replicas = 1;
+  one.options.schedule = "interleaved";
+  const auto plan_with = [&](Recompute recompute, std::int64_t memory) {
+    one.options.recompute = recompute;
+    one.options.device_memory_bytes = memory;
+    return partition(one.model.graph, one.model.profile, one.topology, one.options);
+  };
+  const auto peak = [](const layout::Plan& plan) {
+    return layout::largest_peak_bytes(plan.prediction->peak_bytes);
+  };
+  constexpr std::int64_t kMuch = 1 << 30;
+  const layout::Plan whole = plan_with(Recompute::kAll, kMuch);
+  const layout::Plan regions = plan_with(Recompute::kRegions, kMuch);
+  EXPECT_FALSE(has_regions(whole));
+  EXPECT_TRUE(has_regions(regions));
+  EXPECT_LT(peak(regions), peak(whole) * 3 / 4);
+  EXPECT_EQ(regions.prediction->step_ms, whole.prediction->step_ms);
+  EXPECT_FALSE(has_regions(plan_with(Recompute::kAuto, peak(whole))));
+  EXPECT_TRUE(has_regions(plan_with(Recompute::kAuto, peak(whole) - 1)));
+  EXPECT_LE(peak(plan_with(Recompute::kAuto, peak(whole) - 1)), peak(whole) - 1);
 }
 
 TEST(LessMemory, PrimariesThatAreTheSameButForRoundingLeaveItToTheSecondary) {

@@ -42,6 +42,19 @@ TEST(StageCost, RecomputingRunsTheForwardAgainBeforeTheBackward) {
   EXPECT_DOUBLE_EQ(ready[1], (110 + 500.0) / 660);
 }
 
+// Node 2 is a region by itself: its gradient does not wait for the forward of node 1.
+TEST(StageCost, RegionsRunAgainOneAfterAnother) {
+  auto model = make_chain({{1, 2, 3}, {10, 20, 30}, {100, 200, 300}});
+  layout::Plan plan = make_plan(model.graph, {{1}});
+  plan.stages[1].recompute = true;
+  plan.stages[1].regions = {2};
+  EXPECT_EQ(stage_costs(model.graph, plan, model.profile)[1].input_us, 220 + 110);
+  const auto map = layout::make_parameter_map(model.graph, plan, {.bucket_bytes = 1});
+  const auto ready = bucket_completions(model.graph, plan, map, model.profile);
+  EXPECT_DOUBLE_EQ(ready[1], (100 + 500.0) / 660);
+  EXPECT_DOUBLE_EQ(ready[2], 1);
+}
+
 /// Stages that offload are not.
 TEST(StageCost, GrowsWhereAStageIsNotCaptured) {
   auto model = make_chain({{1, 2, 3}, {10, 20, 30}});

@@ -154,6 +154,58 @@ TEST(StageTensors, AStageThatRecomputesKeepsWhatItReceived) {
   EXPECT_EQ(tensors.backward_peak, std::max(kept.backward_peak, kept.forward_peak));
 }
 
+// Region 0 of nodes 0 and 1 hands 80 bytes on to region 1, which saves them; x has 4.
+TEST(StageTensors, ARegionIsHeldAtATime) {
+  const auto model = three_nodes();
+  layout::Plan plan = make_plan(model.graph, {});
+  plan.stages[0].recompute = true;
+  plan.stages[0].regions = {2};
+  const StageTensors tensors = stage_tensors(model.graph, plan, model.profile)[0];
+  EXPECT_EQ(tensors.kept, 4 + 80);
+  EXPECT_EQ(tensors.forward_peak, 80 + 120 + 4);
+  // In region 1: what it received, the gradients of output, input and parameter; beside it x.
+  EXPECT_EQ(tensors.backward_peak, 80 + 120 + 80 + 4 + 4);
+}
+
+// Regions of a node each: a = mul(x, p), b = relu(a), c = mul(b, a). The first region makes a for both others, and gets one
+// gradient of it, which comes through both.
+TEST(StageTensors, WhatSeveralRegionsTakeIsKeptOnce) {
+  GraphBuilder builder;
+  const ValueId x = builder.input("x", {10});
+  const ValueId a = builder.node("mul", {x, builder.parameter("p", {10})}, builder.batch({10}));
+  const ValueId b = builder.node("relu", {a}, builder.batch({20}));
+  builder.loss(builder.node("mul", {b, a}, builder.batch({10})));
+  layout::Plan plan = make_plan(builder.graph(), {});
+  plan.stages[0].recompute = true;
+  plan.stages[0].regions = {1, 2};
+  const StageTensors tensors =
+      stage_tensors(builder.graph(), plan, make_free_profile(builder.graph()))[0];
+  constexpr std::int64_t kX = 40, kA = 40, kB = 80, kC = 40, kLoss = 4;
+  EXPECT_EQ(tensors.kept, kX + kA + kB);
+  EXPECT_EQ(tensors.forward_peak, kA + kB + kC + kLoss);
+  // In the last: a, b, the gradients of all three; beside it x.
+  EXPECT_EQ(tensors.backward_peak, 2 * (kA + kB) + kC + kX);
+  EXPECT_EQ(tensors.waiting, 2 * kA + 0) << "the first region waits whole, with the gradient of a";
+}
+
+// Region 1 takes nothing of region 0; the gradient of a, from region 2, waits meanwhile.
+TEST(StageTensors, AGradientWaitsForTheRegionThatMakesItsValue) {
+  GraphBuilder builder;
+  const ValueId x = builder.input("x", {10}), y = builder.input("y", {50});
+  const ValueId a = builder.node("mul", {x, builder.parameter("p", {10})}, builder.batch({10}));
+  const ValueId b = builder.node("mul", {y, builder.parameter("q", {50})}, builder.batch({50}));
+  builder.loss(builder.node("mul", {b, a}, builder.batch({10})));
+  profile::Profile profile = make_free_profile(builder.graph());
+  profile.costs[1].backward_workspace_bytes = 1000;
+  layout::Plan plan = make_plan(builder.graph(), {});
+  plan.stages[0].recompute = true;
+  plan.stages[0].regions = {1, 2};
+  constexpr std::int64_t kX = 40, kA = 40, kB = 200, kQ = 200;
+  EXPECT_EQ(stage_tensors(builder.graph(), plan, profile)[0].backward_peak,
+            kB + kQ + 1000 + kA + kX + kB)
+      << "gradients of b, q and a, workspace, fields";
+}
+
 /// A view is the memory of what it views, and its gradient the memory of its own.
 TEST(StageTensors, ViewsTakeNothing) {
   GraphBuilder b;

@@ -1,5 +1,6 @@
 #include "trireme/engine/pipeline/stage_worker.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace trireme::pipeline {
@@ -11,7 +12,7 @@ StageWorker::StageWorker(const record::Recording& recording, const program::Stag
 void StageWorker::begin_step(const StepInput& input) {
   input_ = &input;
   runs_.clear();
-  kept_.clear();
+  num_takers_.clear();
   received_.clear();
   seeds_.clear();
   returned_.clear();
@@ -27,15 +28,6 @@ void StageWorker::put_gradient(int microbatch, graph::ValueId value, at::Tensor 
   if (tensor.defined()) seeds_[microbatch][value] = std::move(tensor);
 }
 
-program::StageRun StageWorker::run_forward(int microbatch, const Batch& batch,
-                                           program::ValueMap received) {
-  const program::MicrobatchInput input{
-      batch,
-      input_->sizes[microbatch],
-      {input_->seed, input_->random_step, input_->first_microbatch + microbatch}};
-  return stage_.forward(input, std::move(received));
-}
-
 void StageWorker::forward(int microbatch) {
   if (purpose_ == Purpose::kEvaluate) runs_.clear();
   const graph::BatchSize& size = input_->sizes[microbatch];
@@ -43,36 +35,24 @@ void StageWorker::forward(int microbatch) {
   program::require_size(recording_.graph, batch, size, input_->first_microbatch + microbatch);
   program::ValueMap received = std::move(received_[microbatch]);
   received_.erase(microbatch);
-  program::StageRun run =
-      run_forward(microbatch, batch, stage_.recomputes() ? received : std::move(received));
+  program::StageRun run = stage_.forward(
+      {batch, size, {input_->seed, input_->random_step, input_->first_microbatch + microbatch}},
+      std::move(received));
   statistics_[microbatch] = std::move(run.slots.statistics);
   for (int loss : stage_.losses()) {
     const at::Tensor value = stage_.value(run, recording_.graph.losses[loss].value);
     loss_sums_[microbatch][loss] =
         program::sum_of(recording_.graph.losses[loss], value, size.samples);
+    if (stage_.recomputes() && !is_sent(recording_.graph.losses[loss].value)) {
+      stage_.release(run, recording_.graph.losses[loss].value);
+    }
   }
-  if (stage_.recomputes()) return keep(microbatch, run, batch, std::move(received));
   runs_[microbatch] = std::move(run);
 }
 
-/// What was saved for the backward goes with the run.
-void StageWorker::keep(int microbatch, const program::StageRun& run, const Batch& batch,
-                       program::ValueMap received) {
-  Kept& kept = kept_[microbatch];
-  kept.received = std::move(received);
-  for (const std::string& field : stage_.fields()) kept.fields[field] = batch[field];
-  for (const layout::Crossing& crossing : stage_.sends()) {
-    kept.sent[crossing.value] = {stage_.value(run, crossing.value).detach(),
-                                 crossing.stages.size() - 1};
-  }
-}
-
-void StageWorker::recompute(int microbatch) {
-  if (!stage_.recomputes()) return;
-  Kept kept = std::move(kept_.extract(microbatch).mapped());
-  Batch batch;
-  for (auto& [field, tensor] : kept.fields) batch.set(field, std::move(tensor));
-  runs_[microbatch] = run_forward(microbatch, batch, std::move(kept.received));
+bool StageWorker::is_sent(graph::ValueId value) const {
+  const auto& sends = stage_.sends();
+  return std::ranges::find(sends, value, &layout::Crossing::value) != sends.end();
 }
 
 program::ValueMap StageWorker::take_seeds(int microbatch, const std::vector<double>& totals) {
@@ -84,13 +64,11 @@ program::ValueMap StageWorker::take_seeds(int microbatch, const std::vector<doub
 }
 
 void StageWorker::backward(int microbatch, const std::vector<double>& totals) {
-  recompute(microbatch);
   auto run = runs_.extract(microbatch);
   returned_[microbatch] = stage_.backward(std::move(run.mapped()), take_seeds(microbatch, totals));
 }
 
 void StageWorker::backward_inputs(int microbatch, const std::vector<double>& totals) {
-  recompute(microbatch);
   returned_[microbatch] =
       stage_.backward_inputs(runs_.at(microbatch), take_seeds(microbatch, totals));
 }
@@ -100,37 +78,29 @@ void StageWorker::backward_weights(int microbatch) {
   stage_.backward_weights(std::move(run.mapped()));
 }
 
-std::vector<at::Tensor*> StageWorker::Kept::tensors() {
-  std::vector<at::Tensor*> all;
-  for (auto& [value, tensor] : received) all.push_back(&tensor);
-  for (auto& [field, tensor] : fields) all.push_back(&tensor);
-  return all;
-}
-
 void StageWorker::offload(int microbatch) {
-  const auto kept = kept_.find(microbatch);
-  if (kept == kept_.end()) return program::StageProgram::offload(runs_.at(microbatch), scratch_);
-  kept->second.file = std::make_unique<program::OffloadedTensors>(scratch_, kept->second.tensors());
+  program::StageProgram::offload(runs_.at(microbatch), scratch_);
 }
 
 void StageWorker::prefetch(int microbatch) {
-  const auto kept = kept_.find(microbatch);
-  if (kept == kept_.end()) return runs_.at(microbatch).saved->prefetch();
-  kept->second.file->prefetch();
+  program::StageProgram::prefetch(runs_.at(microbatch));
 }
 
-void StageWorker::fetch(int microbatch) {
-  const auto kept = kept_.find(microbatch);
-  if (kept == kept_.end()) return runs_.at(microbatch).saved->fetch();
-  kept->second.file->read(kept->second.tensors());
-}
+void StageWorker::fetch(int microbatch) { program::StageProgram::fetch(runs_.at(microbatch)); }
 
 at::Tensor StageWorker::value(int microbatch, graph::ValueId value) {
-  const auto kept = kept_.find(microbatch);
-  if (kept == kept_.end()) return stage_.value(runs_.at(microbatch), value);
-  Sent& sent = kept->second.sent.at(value);
-  if (--sent.num_takers > 0) return sent.value;
-  return std::move(kept->second.sent.extract(value).mapped().value);
+  at::Tensor tensor = stage_.value(runs_.at(microbatch), value);
+  if (stage_.recomputes()) count_taker(microbatch, value);
+  return tensor;
+}
+
+/// The last of the stages that take a value is the end of it here.
+void StageWorker::count_taker(int microbatch, graph::ValueId value) {
+  const auto sent = std::ranges::find(stage_.sends(), value, &layout::Crossing::value);
+  if (sent == stage_.sends().end()) return;
+  if (++num_takers_[{microbatch, value}] + 1 == sent->stages.size()) {
+    stage_.release(runs_.at(microbatch), value);
+  }
 }
 
 at::Tensor StageWorker::take_gradient(int microbatch, graph::ValueId value) {

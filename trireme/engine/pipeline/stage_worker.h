@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trireme/engine/program/stage_program.h"
@@ -37,8 +37,7 @@ struct StepInput {
 };
 
 /// Runs the microbatches of one stage and keeps them between forward and backward; where nothing is
-/// trained, until the next forward. A stage that recomputes keeps what a microbatch brought, and runs its forward again
-/// before the backward: the same nodes on the same numbers, random ones too (NodeStream).
+/// trained, until the next forward. One that recomputes lets go of what it sends, once that is sent.
 ///
 /// Confined to the thread that runs the step.
 class StageWorker {
@@ -87,25 +86,8 @@ class StageWorker {
   }
 
  private:
-  /// A value for other stages.
-  struct Sent {
-    at::Tensor value;
-    std::size_t num_takers;  ///< Stages that have not taken it.
-  };
-  /// Of a stage that recomputes, between forward and backward.
-  struct Kept {
-    std::vector<at::Tensor*> tensors();  ///< But for those that are sent.
-
-    program::ValueMap received;
-    std::map<std::string, at::Tensor> fields;         ///< That the stage takes.
-    std::map<graph::ValueId, Sent> sent;              ///< Until all have it.
-    std::unique_ptr<program::OffloadedTensors> file;  ///< Where they are, while they are undefined.
-  };
-
-  program::StageRun run_forward(int microbatch, const Batch& batch, program::ValueMap received);
-  void keep(int microbatch, const program::StageRun& run, const Batch& batch,
-            program::ValueMap received);
-  void recompute(int microbatch);
+  bool is_sent(graph::ValueId value) const;
+  void count_taker(int microbatch, graph::ValueId value);
   program::ValueMap take_seeds(int microbatch, const std::vector<double>& totals);
 
   const record::Recording& recording_;
@@ -114,10 +96,10 @@ class StageWorker {
   std::filesystem::path scratch_;
   const StepInput* input_ = nullptr;
   std::map<int, program::StageRun> runs_;
-  std::map<int, Kept> kept_;
-  std::map<int, program::ValueMap> received_;  ///< Values by microbatch.
-  std::map<int, program::ValueMap> seeds_;     ///< Gradients received.
-  std::map<int, program::ValueMap> returned_;  ///< Gradients to be sent.
+  std::map<std::pair<int, graph::ValueId>, std::size_t> num_takers_;  ///< That have a sent value.
+  std::map<int, program::ValueMap> received_;                         ///< Values by microbatch.
+  std::map<int, program::ValueMap> seeds_;                            ///< Gradients received.
+  std::map<int, program::ValueMap> returned_;                         ///< Gradients to be sent.
   std::vector<std::vector<double>> loss_sums_;
   std::vector<std::vector<program::NormStatistics>> statistics_;
 };

@@ -44,10 +44,10 @@ std::vector<StageRun> StageChain::forward(const MicrobatchInput& input, const Ar
 
 void StageChain::backward(std::vector<StageRun> runs, std::int64_t num_samples,
                           const std::vector<double>& totals, const Around& around) {
-  for (StageRun& run : runs) {
-    if (!run.saved || scratch_.empty()) continue;
-    StageProgram::offload(run, scratch_);
-    run.saved->fetch();
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    if (!stages_[s].offloads() || scratch_.empty()) continue;
+    StageProgram::offload(runs[s], scratch_);
+    StageProgram::fetch(runs[s]);
   }
   std::vector<ValueMap> seeds;
   for (const StageProgram& stage : stages_) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "trireme/base/check.h"
+#include "trireme/engine/program/stage_regions.h"
 #include "trireme/engine/program/torch_failure.h"
 #include "trireme/engine/program/weight_program.h"
 #include "trireme/error.h"
@@ -22,10 +23,7 @@ bool contains(const std::vector<int>& items, int item) {
 
 StageProgram::StageProgram(const record::Recording& recording, const layout::Plan& plan, int stage,
                            const SiteTable& sites, Capture capture)
-    : recording_(recording),
-      recomputes_(plan.stages[stage].recompute),
-      offloads_(plan.stages[stage].offload),
-      sites_(sites) {
+    : recording_(recording), offloads_(plan.stages[stage].offload), sites_(sites) {
   const graph::Graph& graph = recording.graph;
   const std::vector<layout::Crossing> all = layout::crossings(graph, plan);
   for (const layout::Crossing& crossing : all) {
@@ -46,13 +44,31 @@ StageProgram::StageProgram(const record::Recording& recording, const layout::Pla
   for (const graph::Input& input : graph.inputs) {
     if (nodes_->slot_of(input.value)) fields_.push_back(input.name);
   }
-  if (capture == Capture::kOff || graph.mode != graph::Mode::kTrain || offloads_) return;
+  if (graph.mode != graph::Mode::kTrain) return;
+  if (plan.stages[stage].recompute) {
+    regions_ = std::make_unique<StageRegions>(recording, plan, stage, sites, capture);
+    return;
+  }
+  if (capture == Capture::kOff || offloads_) return;
   std::vector<graph::ValueId> leaves;
   for (const layout::Crossing& crossing : receives_) {
     if (crossing.has_gradient) leaves.push_back(crossing.value);
   }
   std::ranges::sort(leaves);
   captures_ = std::make_unique<StageCaptures>(recording, *nodes_, std::move(leaves));
+}
+
+StageProgram::~StageProgram() = default;
+StageProgram::StageProgram(StageProgram&&) noexcept = default;
+
+std::set<const void*> model_storages(const record::Recording& recording) {
+  std::set<const void*> storages;
+  for (const at::Tensor& tensor : recording.tensors) {
+    if (tensor.defined() && tensor.has_storage()) {
+      storages.insert(tensor.storage().unsafeGetStorageImpl());
+    }
+  }
+  return storages;
 }
 
 at::Tensor output_of(const graph::Graph& graph, const graph::Output& output, const Batch& batch,
@@ -66,6 +82,12 @@ bool StageProgram::seeds_loss(int loss) const { return contains(losses_.seeded, 
 
 StageRun StageProgram::forward(const MicrobatchInput& input, ValueMap received) const {
   StageRun run{.slots = nodes_->make_slots(), .size = input.size, .leaves = {}};
+  if (regions_) {
+    for (auto& [value, tensor] : regions_->forward(run, input, std::move(received))) {
+      run.slots.tensors[*nodes_->slot_of(value)] = std::move(tensor);
+    }
+    return run;
+  }
   put_inputs(recording_.graph, *nodes_, input.batch, run.slots);
   put_received(run, std::move(received));
   if (!captures_ || !replay_forward(run, input)) run_usual_forward(run, input.stream);
@@ -75,8 +97,7 @@ StageRun StageProgram::forward(const MicrobatchInput& input, ValueMap received) 
 void StageProgram::run_usual_forward(StageRun& run, const NodeStream& stream) const {
   const bool trains = recording_.graph.mode == graph::Mode::kTrain;
   if (trains) make_leaves(run);
-  if (trains && offloads_ && !recomputes_)
-    run.saved = std::make_unique<SavedTensors>(model_storages());
+  if (trains && offloads_) run.saved = std::make_unique<SavedTensors>(model_storages(recording_));
   {
     const CollectSaved collect(run.saved.get());
     const auto run_nodes = [&] { nodes_->run(run.slots, run.size, stream); };
@@ -169,29 +190,34 @@ std::vector<at::Tensor> StageProgram::values_of_ends(const StageRun& run) const 
 }
 
 CaptureReport StageProgram::capture_report() const {
+  if (regions_) return regions_->capture_report();
   return captures_ ? captures_->report() : CaptureReport();
-}
-
-/// Of what lies in memory whether a microbatch needs it or not.
-std::set<const void*> StageProgram::model_storages() const {
-  std::set<const void*> storages;
-  for (const at::Tensor& tensor : recording_.tensors) {
-    if (tensor.defined() && tensor.has_storage()) {
-      storages.insert(tensor.storage().unsafeGetStorageImpl());
-    }
-  }
-  return storages;
 }
 
 void StageProgram::offload(StageRun& run, const std::filesystem::path& folder) {
   run.slots.tensors.clear();
   if (run.saved) run.saved->offload(folder);
+  if (run.regions) StageRegions::offload(*run.regions, folder);
+}
+
+void StageProgram::prefetch(const StageRun& run) {
+  if (run.saved) run.saved->prefetch();
+  if (run.regions) run.regions->file->prefetch();
+}
+
+void StageProgram::fetch(StageRun& run) {
+  if (run.saved) run.saved->fetch();
+  if (run.regions) StageRegions::fetch(*run.regions);
 }
 
 at::Tensor StageProgram::value(const StageRun& run, graph::ValueId value) const {
   const auto slot = nodes_->slot_of(value);
   TRIREME_CHECK(slot.has_value(), "value " + std::to_string(value) + " is not of this stage");
   return run.slots.tensors[*slot];
+}
+
+void StageProgram::release(StageRun& run, graph::ValueId value) const {
+  run.slots.tensors[*nodes_->slot_of(value)].reset();
 }
 
 void StageProgram::fail(const StageRun& run, const FailedFunction& failed) const {
@@ -228,6 +254,7 @@ StageProgram::Start StageProgram::start_of(const StageRun& run, const ValueMap& 
 }
 
 ValueMap StageProgram::backward(StageRun run, const ValueMap& seeds) const {
+  if (regions_) return regions_->backward(run, seeds);
   if (take_captured(run, seeds)) {
     const auto accept = sites_sink();
     ValueMap result = replay_backward(run, seeds, accept);
@@ -266,6 +293,7 @@ ValueMap StageProgram::run_usual_backward(StageRun& run, const Start& start) con
 }
 
 ValueMap StageProgram::backward_inputs(StageRun& run, const ValueMap& seeds) const {
+  if (regions_) return regions_->backward_inputs(run, seeds);
   if (take_captured(run, seeds)) return replay_inputs(run, seeds);
   return in_turn(run, start_of(run, seeds),
                  [&](const Start& start) { return run_usual_inputs(run, start); });
@@ -293,6 +321,7 @@ ValueMap StageProgram::run_usual_inputs(StageRun& run, const Start& start) const
 }
 
 void StageProgram::backward_weights(StageRun run) const {
+  if (regions_) return regions_->backward_weights(*run.regions);
   for (const auto& [site, gradient] : run.weight_work.taken) sites_.accept(site, gradient);
   if (run.captured) return replay_weights(run, sites_sink());
   const auto work = [&] {

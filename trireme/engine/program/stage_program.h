@@ -12,36 +12,16 @@
 #include <vector>
 
 #include "trireme/engine/program/node_program.h"
-#include "trireme/engine/program/saved_tensors.h"
-#include "trireme/engine/program/split_backward.h"
 #include "trireme/engine/program/stage_autograd.h"
 #include "trireme/engine/program/stage_captures.h"
+#include "trireme/engine/program/stage_run.h"
 #include "trireme/engine/record/recording.h"
 #include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/layout/plan.h"
 
 namespace trireme::program {
 
-/// One microbatch in one stage, between its forward and its backward.
-struct StageRun {
-  Slots slots;
-  graph::BatchSize size;
-  /// Where the backward ends at received values that want a gradient: CaptureNodes.
-  std::map<graph::ValueId, NodePtr> leaves;
-  /// Where it may begin: at those, at values that are sent, at losses.
-  std::map<graph::ValueId, torch::autograd::Edge> roots;
-  std::unique_ptr<SavedTensors> saved;    ///< Of a stage that offloads.
-  WeightWork weight_work;                 ///< Between the two parts of a backward.
-  std::unique_ptr<CapturedRun> captured;  ///< Of a forward that was replayed without autograd.
-  std::unique_ptr<CaptureTurn> turn;      ///< Of one that serves the capture.
-};
-
-/// What a microbatch brings to a forward.
-struct MicrobatchInput {
-  const Batch& batch;
-  graph::BatchSize size;
-  NodeStream stream;
-};
+class StageRegions;
 
 /// One stage of a plan, compiled: runs microbatches forward and backward.
 ///
@@ -52,6 +32,8 @@ class StageProgram {
   /// sites also outlives runs.
   StageProgram(const record::Recording& recording, const layout::Plan& plan, int stage,
                const SiteTable& sites, Capture capture = Capture::kOn);
+  ~StageProgram();
+  StageProgram(StageProgram&&) noexcept;
 
   /// Values to be received before a forward, and sent after it (to Crossing::stages[1...]).
   const std::vector<layout::Crossing>& receives() const { return receives_; }
@@ -69,8 +51,8 @@ class StageProgram {
   /// Whether what its microbatches keep is to be in a file between forward and backward (layout::Stage::offload).
   bool offloads() const { return offloads_; }
 
-  /// Whether its forward is to run again for the backward (layout::Stage::recompute).
-  bool recomputes() const { return recomputes_; }
+  /// Whether its forward runs again for the backward (layout::Stage::recompute).
+  bool recomputes() const { return regions_ != nullptr; }
 
   /// Names of the batch's fields and step scalars that a forward takes.
   const std::vector<std::string>& fields() const { return fields_; }
@@ -78,13 +60,18 @@ class StageProgram {
   /// received   all of `receives()`, as `copy_across` makes them; taken over.
   StageRun forward(const MicrobatchInput& input, ValueMap received) const;
 
-  /// Moves what the run keeps to a file in `folder`: after all values were sent, and of a stage that does not recompute.
+  /// Moves what the run keeps to a file in `folder`, after all values were sent; asks for it; has it in memory again.
   ///
-  /// Errors   those of SavedTensors::offload.
+  /// Errors   those of SavedTensors.
   static void offload(StageRun& run, const std::filesystem::path& folder);
+  static void prefetch(const StageRun& run);
+  static void fetch(StageRun& run);
 
   /// A value that the forward made; for `sends()`, `losses()`, `outputs()`.
   at::Tensor value(const StageRun& run, graph::ValueId value) const;
+
+  /// Lets go of a value of a stage that recomputes, once it is sent.
+  void release(StageRun& run, graph::ValueId value) const;
 
   /// Gradients of parameters go to the sink of the sites; returned are those of received values,
   /// as the backward made them, undefined ones left out. Ends the run.
@@ -107,7 +94,6 @@ class StageProgram {
   bool seeds_loss(int loss) const;
 
  private:
-  std::set<const void*> model_storages() const;
   /// Where a backward starts, and with which gradients.
   struct Start {
     std::vector<graph::ValueId> values;
@@ -141,13 +127,16 @@ class StageProgram {
   layout::StageLosses losses_;
   std::vector<int> outputs_;
   std::vector<std::string> fields_;
-  bool recomputes_;
   bool offloads_;
   std::vector<graph::ValueId> ends_;  ///< That it makes, and a backward may begin at.
   std::unique_ptr<NodeProgram> nodes_;
   const SiteTable& sites_;
   std::unique_ptr<StageCaptures> captures_;  ///< Null where the stage is not to be captured.
+  std::unique_ptr<StageRegions> regions_;    ///< Null where it does not recompute.
 };
+
+/// Of what lies in memory whether a microbatch needs it or not: parameters, buffers, constants.
+std::set<const void*> model_storages(const record::Recording& recording);
 
 /// An output of a microbatch: dense, in memory of its own.
 ///

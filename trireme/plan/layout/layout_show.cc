@@ -109,6 +109,24 @@ std::string positions_text(const Plan& plan) {
   return "\nstages (their nodes and parameters are in the graph: --graph FILE)\n" + table.text();
 }
 
+std::string recompute_text(const Plan& plan) {
+  std::string text;
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const Stage& stage = plan.stages[s];
+    if (!stage.recompute) continue;
+    text += "  stage " + std::to_string(s) + ": ";
+    if (stage.regions.empty()) {
+      text += "whole\n";
+      continue;
+    }
+    text +=
+        std::to_string(stage.regions.size() + 1) + " regions, from " + std::to_string(stage.begin);
+    for (const int begin : stage.regions) text += ", " + std::to_string(begin);
+    text += "\n";
+  }
+  return text.empty() ? "" : "\nforwards that run again for the backward\n" + text;
+}
+
 std::string tie_owners_text(const Plan& plan) {
   if (plan.tie_owners.empty()) return "";
   Table table({"parameter", ">stage"});
@@ -140,13 +158,13 @@ std::string prediction_text(const Plan& plan) {
 }  // namespace
 
 std::string show(const Plan& plan, const graph::Graph& graph) {
-  return summary(plan) + roles_text(plan) + stages_text(plan, graph) + tie_owners_text(plan) +
-         prediction_text(plan);
+  return summary(plan) + roles_text(plan) + stages_text(plan, graph) + recompute_text(plan) +
+         tie_owners_text(plan) + prediction_text(plan);
 }
 
 std::string show(const Plan& plan) {
-  return summary(plan) + roles_text(plan) + positions_text(plan) + tie_owners_text(plan) +
-         prediction_text(plan);
+  return summary(plan) + roles_text(plan) + positions_text(plan) + recompute_text(plan) +
+         tie_owners_text(plan) + prediction_text(plan);
 }
 
 namespace {

@@ -34,9 +34,11 @@ struct Stage {
   int begin = 0;
   int end = 0;
   std::vector<graph::NodeId> copies;  ///< Earlier nodes run again here instead of sending values.
-  bool recompute = false;  ///< Its forward runs again before each backward, from what it received.
+  bool recompute = false;  ///< Its forward runs again for each backward, from what it received.
   bool offload = false;    ///< What microbatches keep for their backwards is in a file meanwhile.
   std::optional<int> position = {};  ///< In the pipeline, whose rank runs it; not set: its index.
+  /// Of one that recomputes: positions at which its regions begin, but for the first. Each is run again by itself.
+  std::vector<int> regions = {};
   bool operator==(const Stage&) const = default;
 };
 

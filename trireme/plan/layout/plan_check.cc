@@ -189,11 +189,34 @@ class StageCopies {
   std::unordered_map<int, std::string> written_;
 };
 
+void check_regions(const Stage& stage, const graph::Graph& graph, const std::string& subject) {
+  if (stage.regions.empty()) return;
+  if (!stage.recompute) {
+    fail(subject + "it has regions, but does not recompute; make `recompute` true, or remove them");
+  }
+  const std::vector<bool> allowed = graph::allowed_cuts(graph);
+  int last = stage.begin;
+  for (const int begin : stage.regions) {
+    if (begin <= last || begin >= stage.end) {
+      fail(subject + "a region begins at position " + std::to_string(begin) +
+           "; regions but the first begin behind one another, from " +
+           std::to_string(stage.begin + 1) + " to " + std::to_string(stage.end - 1));
+    }
+    if (!allowed[begin]) {
+      fail(subject + "no region may begin at position " + std::to_string(begin) + ": " +
+           graph::why_forbidden(graph, begin) + "; `show` of the graph lists the allowed cuts");
+    }
+    last = begin;
+  }
+}
+
 void check_recomputed(const Plan& plan, const graph::Graph& graph) {
   for (int s = 0; s < static_cast<int>(plan.stages.size()); ++s) {
+    const std::string subject = "stage " + std::to_string(s);
+    check_regions(plan.stages[s], graph, subject + ": ");
     if (!plan.stages[s].recompute) continue;
     const std::string problem = why_not_recomputed(graph, plan, s);
-    if (!problem.empty()) fail("stage " + std::to_string(s) + " cannot recompute: " + problem);
+    if (!problem.empty()) fail(subject + " cannot recompute: " + problem);
   }
 }
 

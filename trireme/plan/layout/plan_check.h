@@ -24,7 +24,7 @@ void check_batch(const BatchLayout& batch);
 ///  * stages cover all nodes in order, none is empty, every cut between them is allowed;
 ///  * copies are of earlier nodes that need no gradient and no trainable parameter, neither write
 ///    nor read what is written meanwhile;
-///  * stages that recompute can (why_not_recomputed);
+///  * stages that recompute can (why_not_recomputed); their regions begin at allowed cuts, in order;
 ///  * nothing that does not work yet is asked for: tensor shards, roles beside
 ///    `train`;
 ///  * tie owners are stages that use the parameter.

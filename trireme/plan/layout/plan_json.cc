@@ -64,6 +64,7 @@ Json to_json(const Stage& stage) {
   if (stage.position) json["position"] = *stage.position;
   if (!stage.copies.empty()) json["copies"] = stage.copies;
   if (stage.recompute) json["recompute"] = true;
+  if (!stage.regions.empty()) json["regions"] = stage.regions;
   if (stage.offload) json["offload"] = true;
   return json;
 }
@@ -76,6 +77,7 @@ Stage stage_from_json(const JsonField& field) {
   if (const auto position = object.optional("position")) stage.position = read_index(*position);
   if (const auto list = object.optional("copies")) stage.copies = list->list(read_index);
   if (const auto recompute = object.optional("recompute")) stage.recompute = recompute->boolean();
+  if (const auto regions = object.optional("regions")) stage.regions = regions->list(read_index);
   if (const auto offload = object.optional("offload")) stage.offload = offload->boolean();
   object.finish();
   return stage;

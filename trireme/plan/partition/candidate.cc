@@ -79,6 +79,16 @@ std::int64_t excess_bytes(const Problem& problem, const Candidate& candidate, in
   return most - problem.memory_limit(stage);
 }
 
+std::int64_t total_excess(const Problem& problem, const Candidate& candidate) {
+  std::map<int, std::int64_t> excess;
+  for (int s = 0; s < problem.num_stages; ++s) {
+    excess[problem.position(s)] = std::max<std::int64_t>(0, excess_bytes(problem, candidate, s));
+  }
+  std::int64_t total = 0;
+  for (const auto& [position, bytes] : excess) total += bytes;
+  return total;
+}
+
 Score score(const Problem& problem, const Candidate& candidate, const Goal& goal) {
   Score score;
   for (int s = 0; s < problem.num_stages; ++s) {

@@ -84,6 +84,9 @@ Score score(const Problem& problem, const Candidate& candidate, const Goal& goal
 /// Bytes by which a stage exceeds its limit; negative where it does not.
 std::int64_t excess_bytes(const Problem& problem, const Candidate& candidate, int stage);
 
+/// Of all positions of the pipeline, what their ranks exceed their memory by.
+std::int64_t total_excess(const Problem& problem, const Candidate& candidate);
+
 /// Schedule and graph pass of a plan; the rest of it are cuts.
 struct Setting {
   std::string schedule;

@@ -50,12 +50,16 @@ std::string summary(const layout::Plan& plan, const simulate::Forecast& forecast
          " at most on the fullest rank" + expected_text(plan) + "\n";
 }
 
-/// The stages of a kind behind what is said of them; nothing where there are none.
+/// The stages of a kind behind what is said of them, with their regions; nothing where there are none.
 std::string stages_text(const std::string& what, const layout::Plan& plan,
                         bool layout::Stage::* is_of_kind) {
   std::string stages;
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    if (plan.stages[s].*is_of_kind) stages += " " + std::to_string(s);
+    const layout::Stage& stage = plan.stages[s];
+    if (!(stage.*is_of_kind)) continue;
+    stages += " " + std::to_string(s);
+    if (is_of_kind != &layout::Stage::recompute || stage.regions.empty()) continue;
+    stages += " (" + std::to_string(stage.regions.size() + 1) + " regions)";
   }
   return stages.empty() ? "" : what + " on stages" + stages + "\n";
 }

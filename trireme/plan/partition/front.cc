@@ -124,8 +124,10 @@ void add_ends(Collection& collection, const PartitionOptions& options) {
   smallest.max_slowdown = kUnlimited;
   collection.add(smallest);
   if (options.recompute != Recompute::kAuto) return;
-  smallest.recompute = Recompute::kAll;
-  collection.add(smallest);
+  for (const Recompute recompute : {Recompute::kAll, Recompute::kRegions}) {
+    smallest.recompute = recompute;
+    collection.add(smallest);
+  }
 }
 
 /// What each rank surely has.

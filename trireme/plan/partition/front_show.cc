@@ -33,6 +33,12 @@ std::string stages_with(const layout::Plan& plan, bool layout::Stage::* has) {
   return num == all ? "all" : std::to_string(num) + " of " + std::to_string(all);
 }
 
+std::string recompute_text(const layout::Plan& plan) {
+  const bool has_regions = std::ranges::any_of(
+      plan.stages, [](const layout::Stage& stage) { return !stage.regions.empty(); });
+  return stages_with(plan, &layout::Stage::recompute) + (has_regions ? ", in regions" : "");
+}
+
 std::string shards_text(const layout::Plan& plan) {
   if (plan.sharded_parameters) return "parameters";
   return plan.sharded_state ? "state" : "";
@@ -47,8 +53,8 @@ std::string table_text(const std::vector<layout::Plan>& plans) {
     table.add({std::to_string(i), milliseconds_of(plan.prediction->step_ms),
                graph::bytes_text(bytes_of(plan)), std::to_string(mesh.num_ranks()),
                std::to_string(plan.stages.size()), std::to_string(mesh.data), plan.schedule.name,
-               stages_with(plan, &layout::Stage::recompute),
-               stages_with(plan, &layout::Stage::offload), shards_text(plan)});
+               recompute_text(plan), stages_with(plan, &layout::Stage::offload),
+               shards_text(plan)});
   }
   return table.text();
 }

@@ -3,29 +3,19 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
-#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "trireme/plan/graph/cuts.h"
+#include "trireme/plan/layout/choose_regions.h"
 #include "trireme/plan/layout/plan_check.h"
+#include "trireme/plan/partition/more_regions.h"
 #include "trireme/plan/schedule/execution.h"
 #include "trireme/plan/schedule/schedules.h"
 
 namespace trireme::partition {
 namespace {
-
-/// Of all positions of the pipeline, what their ranks exceed their memory by.
-std::int64_t total_excess(const Problem& problem, const Candidate& candidate) {
-  std::map<int, std::int64_t> excess;
-  for (int s = 0; s < problem.num_stages; ++s) {
-    excess[problem.position(s)] = std::max<std::int64_t>(0, excess_bytes(problem, candidate, s));
-  }
-  std::int64_t total = 0;
-  for (const auto& [position, bytes] : excess) total += bytes;
-  return total;
-}
 
 /// A stage with one more means to hold less.
 enum class Means : std::uint8_t { kRecompute, kOffload };
@@ -40,10 +30,14 @@ bool is_open(const Problem& problem, const graph::Graph& planned, const layout::
          layout::why_not_recomputed(planned, plan, stage).empty();
 }
 
+bool recomputes_all(const PartitionOptions& options) {
+  return options.recompute == Recompute::kAll || options.recompute == Recompute::kRegions;
+}
+
 /// The stages that must, whatever the memory; nothing where none do.
 std::optional<layout::Plan> with_all(const Problem& problem, const graph::Graph& planned,
                                      layout::Plan plan) {
-  const bool recomputes = problem.options.recompute == Recompute::kAll;
+  const bool recomputes = recomputes_all(problem.options);
   const bool offloads = problem.options.offload == Offload::kAll;
   if (!recomputes && !offloads) return std::nullopt;
   for (int s = 0; s < problem.num_stages; ++s) {
@@ -73,6 +67,26 @@ std::optional<Candidate> with_one_more(const Problem& problem, const graph::Grap
     }
   }
   return best;
+}
+
+using OneStep = std::optional<Candidate> (*)(const Problem&, const graph::Graph&, const Candidate&);
+
+/// One step after another, until all fit.
+Candidate as_long_as_it_helps(const Problem& problem, const graph::Graph& planned,
+                              Candidate candidate, OneStep step) {
+  while (total_excess(problem, candidate) > 0) {
+    std::optional<Candidate> other = step(problem, planned, candidate);
+    if (!other) break;
+    candidate = *std::move(other);
+  }
+  return candidate;
+}
+
+/// What recomputing whole stages does not save, a region at a time may.
+Candidate in_more_regions(const Problem& problem, const graph::Graph& planned,
+                          Candidate candidate) {
+  if (problem.options.recompute == Recompute::kNone) return candidate;
+  return as_long_as_it_helps(problem, planned, std::move(candidate), with_more_regions);
 }
 
 /// Cuts for stages that hold as little as the options let them.
@@ -195,10 +209,13 @@ class LeanCuts {
     for (int s = 0; s < problem_.num_stages; ++s) {
       layout::Stage& stage = plan.stages[s];
       stage.recompute = options.recompute != Recompute::kNone &&
-                        (options.recompute == Recompute::kAll || in_flight[s] > 1) &&
+                        (recomputes_all(options) || in_flight[s] > 1) &&
                         layout::why_not_recomputed(setting_.planned, plan, s).empty();
       stage.offload = options.offload == Offload::kAll ||
                       (options.offload == Offload::kAuto && !stage.recompute);
+      if (stage.recompute && options.recompute == Recompute::kRegions) {
+        layout::set_regions(setting_.planned, plan, s);
+      }
     }
     return plan;
   }
@@ -231,13 +248,13 @@ Candidate with_less_memory(const Problem& problem, Candidate candidate) {
   if (auto plan = with_all(problem, planned, candidate.plan)) {
     candidate = forecast_of(problem, planned, *std::move(plan));
   }
-  while (total_excess(problem, candidate) > 0) {
-    std::optional<Candidate> other = with_one_more(problem, planned, candidate);
-    if (!other) break;
-    candidate = *std::move(other);
+  if (problem.options.recompute == Recompute::kRegions) {
+    candidate = with_best_regions(problem, planned, std::move(candidate));
   }
+  candidate = as_long_as_it_helps(problem, planned, std::move(candidate), with_one_more);
+  candidate = in_more_regions(problem, planned, std::move(candidate));
   if (total_excess(problem, candidate) == 0 || problem.num_stages == 1) return candidate;
-  return LeanCuts(problem, planned, candidate).find();
+  return in_more_regions(problem, planned, LeanCuts(problem, planned, candidate).find());
 }
 
 }  // namespace trireme::partition

@@ -325,7 +325,10 @@ class Player {
       add("schedule " + name, {.plan = &plan});
     }
     layout::Plan kept = step_.plan;
-    for (layout::Stage& stage : kept.stages) stage.recompute = false;
+    for (layout::Stage& stage : kept.stages) {
+      stage.recompute = false;
+      stage.regions.clear();
+    }
     if (kept != step_.plan) add("nothing recomputed", {.plan = &kept});
     layout::Plan twice = step_.plan;
     twice.batch.global_batch *= 2;

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <string>
 #include <utility>
 
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/layout/crossings.h"
+#include "trireme/plan/layout/regions.h"
 #include "trireme/plan/simulate/stage_tensors.h"
 
 namespace trireme::simulate {
@@ -107,10 +109,10 @@ void add_offloads(const graph::Graph& planned, const layout::Plan& plan,
 std::vector<StageCost> stage_costs(const graph::Graph& planned, const layout::Plan& plan,
                                    const profile::Profile& profile) {
   const StageTimes times(planned, plan, profile);
-  const auto positions = layout::stage_positions(planned, plan);
+  const auto regions = layout::region_positions(planned, plan);
   std::vector<StageCost> costs(plan.stages.size());
   for (std::size_t s = 0; s < costs.size(); ++s) {
-    for (const int position : positions[s]) {
+    for (const int position : std::views::join(regions[s])) {
       const profile::NodeTime& time = times.of(s)[position];
       costs[s].forward_us += time.forward_us;
       costs[s].input_us += time.input_us;
@@ -169,17 +171,19 @@ std::vector<double> bucket_completions(const graph::Graph& planned, const layout
                                        const profile::Profile& profile) {
   LastNodes last_nodes;
   const std::vector<double> folds = fold_work(planned, profile, last_nodes);
-  const auto positions = layout::stage_positions(planned, plan);
-  std::vector<double> total(positions.size());
-  std::vector<std::map<int, double>> done(positions.size());  // By stage and position.
+  const auto regions = layout::region_positions(planned, plan);
+  std::vector<double> total(regions.size());
+  std::vector<std::map<int, double>> done(regions.size());  // By stage and position.
   const StageTimes times(planned, plan, profile);
-  for (std::size_t s = 0; s < positions.size(); ++s) {
-    for (const int position : positions[s]) {
-      if (plan.stages[s].recompute) total[s] += times.of(s)[position].forward_us;
-    }
-    for (auto p = positions[s].rbegin(); p != positions[s].rend(); ++p) {
-      total[s] += times.of(s)[*p].backward_us() + folds[*p];
-      done[s][*p] = total[s];
+  for (std::size_t s = 0; s < regions.size(); ++s) {
+    for (const std::vector<int>& positions : std::views::reverse(regions[s])) {
+      for (const int position : positions) {
+        if (plan.stages[s].recompute) total[s] += times.of(s)[position].forward_us;
+      }
+      for (const int position : std::views::reverse(positions)) {
+        total[s] += times.of(s)[position].backward_us() + folds[position];
+        done[s][position] = total[s];
+      }
     }
   }
   std::vector<double> completions;

@@ -14,7 +14,7 @@ struct MemoryPiece {
   int first_now = -1;    ///< Likewise, of nodes of the first part alone.
   bool waits = false;    ///< A node that waits saves it.
   bool is_sent = false;
-  bool is_leaf = false;  ///< Received, with a gradient.
+  bool is_leaf = false;  ///< Received, and held to the end: with a gradient it is.
 };
 
 /// The gradient of a value.

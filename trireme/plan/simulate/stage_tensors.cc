@@ -7,10 +7,10 @@
 #include <unordered_map>
 
 #include "trireme/plan/graph/graph_queries.h"
-#include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/simulate/backward_parts.h"
 #include "trireme/plan/simulate/gradient_rules.h"
 #include "trireme/plan/simulate/interval_sum.h"
+#include "trireme/plan/simulate/region_tensors.h"
 #include "trireme/plan/simulate/stage_cost.h"
 #include "trireme/plan/simulate/stage_memory.h"
 
@@ -63,10 +63,11 @@ class StageWalk {
         parameters_(parameter_storages(graph)),
         batch_(batch_storages(graph, microbatch)) {}
 
-  void receive(ValueId id, bool goes_on) {
+  /// stays   it is held to the end whatever its nodes save.
+  void receive(ValueId id, bool goes_on, bool stays) {
     const graph::Value& value = graph_.values[id];
     MemoryPiece piece{span_bytes(value, microbatch_), 0, 0};
-    piece.is_leaf = value.requires_grad;
+    piece.is_leaf = value.requires_grad || stays;
     received_[value.storage_id].push_back(pieces_.size());
     pieces_.push_back(piece);
     if (!value.requires_grad) return;
@@ -86,26 +87,6 @@ class StageWalk {
             .waiting = is_first() ? kept_ + received_gradients_ : waiting_,
             .weight_peak = is_first() ? std::max(kept_ + received_gradients_, backward_.peak())
                                       : waiting_ + std::max(largest_weight_, late_.peak())};
-  }
-
-  /// The same of a stage that recomputes: before its backward it is as after its forward, once more.
-  StageTensors recomputed(StageTensors tensors) const {
-    tensors.kept = 0;
-    for (const auto& [storage, pieces] : received_) {
-      for (const std::size_t p : pieces) tensors.kept += pieces_[p].bytes;
-    }
-    std::set<int> fields;
-    for (int t = 0; t <= end_; ++t) {
-      for (const ValueId id : graph::input_values(node(t))) {
-        const auto field = batch_.find(graph_.values[id].storage_id);
-        if (field == batch_.end() || !fields.insert(field->first).second) continue;
-        tensors.kept += field->second;
-      }
-    }
-    const std::int64_t again = tensors.forward_peak + received_gradients_;
-    tensors.backward_peak = std::max(tensors.backward_peak, again);
-    tensors.input_peak = std::max(tensors.input_peak, again);
-    return tensors;
   }
 
   /// By t: the larger of what passes in the forward and in the backward.
@@ -344,21 +325,15 @@ class StageWalk {
 
 std::vector<StageTensors> stage_tensors(const graph::Graph& planned, const layout::Plan& plan,
                                         const profile::Profile& profile) {
-  const std::vector<layout::Crossing> crossings = layout::crossings(planned, plan);
-  const auto positions = layout::stage_positions(planned, plan);
+  const DividedPlan divided(planned, plan);
   const std::vector<const profile::NodeCost*> costs = profile::node_costs(profile, planned);
+  const std::int64_t microbatch = plan.batch.microbatch;
   std::vector<StageTensors> result;
   for (int stage = 0; stage < static_cast<int>(plan.stages.size()); ++stage) {
-    StageNodes nodes{positions[stage], {}, {}, {}, plan.stages[stage].recompute};
-    for (const layout::Crossing& crossing : crossings) {
-      if (crossing.stages.front() == stage) {
-        nodes.sent.push_back(crossing.value);
-      } else if (layout::previous_in_chain(crossing, stage) >= 0) {
-        const bool goes_on = layout::next_in_chain(crossing, stage) >= 0;
-        (goes_on ? nodes.passed : nodes.ends).push_back(crossing.value);
-      }
-    }
-    result.push_back(tensors_of(planned, costs, plan.batch.microbatch, std::move(nodes)));
+    const int whole = divided.regions.begin(stage);
+    result.push_back(plan.stages[stage].recompute
+                         ? recomputed_tensors(planned, costs, microbatch, divided, stage)
+                         : tensors_of(planned, costs, microbatch, divided.nodes_of(whole)));
   }
   return result;
 }
@@ -368,10 +343,9 @@ StageTensors tensors_of(const graph::Graph& planned,
                         StageNodes stage) {
   StageWalk walk(planned, costs, microbatch, std::move(stage.positions));
   for (const ValueId id : stage.sent) walk.send(id);
-  for (const ValueId id : stage.ends) walk.receive(id, false);
-  for (const ValueId id : stage.passed) walk.receive(id, true);
-  StageTensors tensors = walk.measure();
-  return stage.recomputes ? walk.recomputed(tensors) : tensors;
+  for (const ValueId id : stage.ends) walk.receive(id, false, stage.holds_received);
+  for (const ValueId id : stage.passed) walk.receive(id, true, stage.holds_received);
+  return walk.measure();
 }
 
 std::vector<std::int64_t> passing_bytes(const graph::Graph& planned,

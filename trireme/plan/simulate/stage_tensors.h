@@ -13,7 +13,8 @@ namespace trireme::simulate {
 /// Bytes of the tensors of one microbatch in one stage, as torch's autograd holds them. Parameters,
 /// buffers, constants and fields of the batch that no node saves are counted elsewhere.
 struct StageTensors {
-  /// Between its forward and its backward; of a stage that recomputes, what it received and the fields that it takes.
+  /// Between its forward and its backward; of a stage that recomputes, what it received, the fields that it takes, and
+  /// what goes from region to region.
   std::int64_t kept = 0;
   std::int64_t forward_peak = 0;   ///< Most at once in the forward; at least `kept`.
   std::int64_t backward_peak = 0;  ///< Most at once in the backward; at least `kept`.
@@ -34,10 +35,10 @@ struct StageNodes {
   std::vector<graph::ValueId> sent;    ///< Values that it makes and later stages receive.
   std::vector<graph::ValueId> ends;    ///< Values that it receives and no later stage does.
   std::vector<graph::ValueId> passed;  ///< Values that it receives and a later stage does too.
-  bool recomputes = false;
+  bool holds_received = false;         ///< Those without a gradient too, to the end.
 };
 
-/// Of one stage.
+/// Of one stage that does not recompute.
 ///
 /// costs   by position in the graph, from profile::node_costs.
 StageTensors tensors_of(const graph::Graph& planned,
