@@ -18,6 +18,7 @@
 #include "trireme/error.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/choose_regions.h"
 #include "trireme/plan/layout/manual_plan.h"
 #include "trireme/plan/layout/plan_check.h"
 #include "trireme/plan/schedule/schedules.h"
@@ -56,6 +57,9 @@ inline std::optional<layout::Plan> random_plan(const graph::Graph& graph, std::u
   for (int s = 0; s < std::ssize(plan.stages); ++s) {
     plan.stages[s].recompute = pick(3) == 0 && layout::why_not_recomputed(graph, plan, s).empty();
     plan.stages[s].offload = pick(4) == 0;
+    if (plan.stages[s].recompute) {
+      plan.stages[s].regions = layout::even_regions(graph, plan, s, 1 + pick(3));
+    }
   }
   return plan;
 }
@@ -67,7 +71,7 @@ inline std::string text_of(const layout::Plan& plan) {
                      (plan.sharded_parameters ? " and parameters" : "");
   for (const layout::Stage& stage : plan.stages) {
     text += " | " + std::to_string(stage.begin) + " to " + std::to_string(stage.end) +
-            (stage.recompute ? " recomputes" : "") + (stage.offload ? " offloads" : "");
+            (stage.recompute ? " recomputes in " + std::to_string(stage.regions.size() + 1) : "") + (stage.offload ? " offloads" : "");
   }
   return text;
 }
