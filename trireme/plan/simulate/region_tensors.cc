@@ -29,7 +29,8 @@ struct CrossingBytes {
   std::int64_t bytes = 0;
   bool is_received = false;  ///< From an earlier stage.
   bool goes_on = false;      ///< To a later one.
-  std::vector<int> regions;  ///< That have it, ascending: of what is made here, the first makes it.
+  std::vector<int> regions =
+      {};  ///< That have it, ascending: of what is made here, the first makes it.
 
   bool is_of(int region) const { return std::ranges::binary_search(regions, region); }
 };
