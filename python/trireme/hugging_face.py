@@ -32,7 +32,7 @@ def _distributed(model: torch.nn.Module, args: transformers.TrainingArguments) -
     names = ("activation_checkpointing", "gradient_checkpointing")  # the second: before 6
     recompute = any(getattr(args, name, False) for name in names)
     return DistributedModel(
-        model, recompute="all" if recompute else "auto", precision="bf16" if args.bf16 else ""
+        model, recompute="regions" if recompute else "auto", precision="bf16" if args.bf16 else ""
     )
 
 

@@ -49,7 +49,8 @@ TEST(StageCost, RegionsRunAgainOneAfterAnother) {
   plan.stages[1].recompute = true;
   plan.stages[1].regions = {2};
   EXPECT_EQ(stage_costs(model.graph, plan, model.profile)[1].input_us, 220 + 110);
-  const auto map = layout::make_parameter_map(model.graph, plan, {.bucket_bytes = 1});
+  plan.bucket_bytes = 1;
+  const auto map = layout::make_parameter_map(model.graph, plan);
   const auto ready = bucket_completions(model.graph, plan, map, model.profile);
   EXPECT_DOUBLE_EQ(ready[1], (100 + 500.0) / 660);
   EXPECT_DOUBLE_EQ(ready[2], 1);
