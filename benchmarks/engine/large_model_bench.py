@@ -1,8 +1,9 @@
 """A BERT with four times the parameters that a rank's memory allows, on four ranks of that memory.
 
-`--memory` is what a rank may use. The largest BERT that one rank can train within it, by the planner's word, is found first:
-more blocks do not fit. Then one with four times its parameters is trained by four ranks, each with the stages that it makes itself
-(`--deferred-init`). No rank may hold more than `--memory`, and the weights must be those of one process without a limit.
+`--memory` is what a rank may use. The largest BERT that one rank can train within it, by the planner's word, is found
+first: more blocks do not fit. Then one with four times its parameters is trained by four ranks, each with the stages
+that it makes itself (`--deferred-init`). No rank may hold more than `--memory`, and the weights must be those of one
+process without a limit.
 """
 
 import argparse

@@ -34,10 +34,8 @@ const std::pair<const std::string, Recipe>& Context::recipe() const {
 }
 
 void PlanArguments::add_to(CLI::App& app, bool with_file) {
-  CLI::Option* plan = nullptr;
-  if (with_file) {
-    plan = app.add_option("--plan", file, "Plan file that `partition` wrote");
-  }
+  CLI::Option* plan =
+      with_file ? app.add_option("--plan", file, "Plan file that `partition` wrote") : nullptr;
   std::vector<CLI::Option*> own = {
       app.add_option("--batch", options.batch.global_batch,
                      "Samples per optimizer step (B), the global batch"),

@@ -71,7 +71,8 @@ inline std::string text_of(const layout::Plan& plan) {
                      (plan.sharded_parameters ? " and parameters" : "");
   for (const layout::Stage& stage : plan.stages) {
     text += " | " + std::to_string(stage.begin) + " to " + std::to_string(stage.end) +
-            (stage.recompute ? " recomputes in " + std::to_string(stage.regions.size() + 1) : "") + (stage.offload ? " offloads" : "");
+            (stage.recompute ? " recomputes in " + std::to_string(stage.regions.size() + 1) : "") +
+            (stage.offload ? " offloads" : "");
   }
   return text;
 }
