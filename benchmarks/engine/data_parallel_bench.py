@@ -86,7 +86,9 @@ def main() -> None:
     for replicas, apart in rounds:
         print(f"two replicas {replicas:9.1f} ms a step, apart {apart:9.1f}: {apart / replicas:.3f}")
     ratio = statistics.median(apart / replicas for replicas, apart in rounds)
-    print(f"median {ratio:.3f} of the speed that sums for nothing would give; same weights as one process")
+    print(
+        f"median {ratio:.3f} of the speed that sums for nothing would give; same weights as one process"
+    )
 
 
 main()
