@@ -21,14 +21,14 @@ class Bench:
     def __init__(self, program: str, folder: Path, options: argparse.Namespace) -> None:
         self.program, self.folder, self.options = program, folder, options
 
-    def command(self, replicas: int, run: Path, *words: str) -> list[str]:
+    def command(self, replicas: int, *words: str) -> list[str]:
         batch = replicas * self.options.microbatches * MICROBATCH
         cache = ["--bert-cache", str(self.folder / "cache")]
         return [
-            *(self.program, *MODEL, *cache, "train", "--run", str(run), "--stages", "1"),
+            *(self.program, *MODEL, *cache, "train", "--stages", "1"),
             *("--replicas", str(replicas), "--lanes", str(replicas), "--batch", str(batch)),
             *("--microbatch", str(MICROBATCH), "--steps", str(self.options.steps)),
-            *("--checkpoint-every", "0", "--no-first-step-check", *words),
+            *("--no-first-step-check", *words),
         ]
 
     def train(self, *commands: list[str]) -> None:
@@ -44,14 +44,14 @@ class Bench:
 
     def replicas(self) -> float:
         with tempfile.TemporaryDirectory(dir=self.folder) as run:
-            self.train(self.command(2, Path(run, "run"), "--ranks", "2"))
+            self.train(self.command(2, "--ranks", "2", *kept_in(Path(run, "run"))))
             return median_step(Path(run, "run"))
 
     def apart(self) -> float:
         """The slower one's step."""
         with tempfile.TemporaryDirectory(dir=self.folder) as run:
             runs = [Path(run, "a"), Path(run, "b")]
-            self.train(*(self.command(1, one, "--ranks", "1") for one in runs))
+            self.train(*(self.command(1, "--ranks", "1", *kept_in(one)) for one in runs))
             return max(median_step(one) for one in runs)
 
     def check(self) -> None:
@@ -60,12 +60,16 @@ class Bench:
         for words in (["--serial"], ["--ranks", "2"]):
             with tempfile.TemporaryDirectory(dir=self.folder) as run:
                 save = Path(run, "weights")
-                command = self.command(2, Path(run, "run"), "--save", str(save), *words)
+                command = self.command(2, "--save", str(save), *words)
                 command[command.index("--steps") + 1] = "2"
                 self.train(command)
                 weights.append(save.read_bytes())
         if weights[0] != weights[1]:
             sys.exit("two replicas ended with other weights than one process")
+
+
+def kept_in(run: Path) -> list[str]:
+    return ["--run", str(run), "--checkpoint-every", "0"]
 
 
 def median_step(run: Path) -> float:
