@@ -85,11 +85,13 @@ BufferCommits::BufferCommits(const record::Recording& recording, std::int64_t mi
 
 void BufferCommits::fold(const std::vector<std::vector<NormStatistics>>& statistics) const {
   const at::NoGradGuard no_grad;
-  for (std::size_t m = 0; m < statistics.size(); ++m) {
-    for (const NormStatistics& one : statistics[m]) {
+  std::size_t index = 0;  // of those that the step has
+  for (const std::vector<NormStatistics>& microbatch : statistics) {
+    for (const NormStatistics& one : microbatch) {
       const graph::Node& node = *norms_.at(one.node);
-      commit(recording_, node, one, momentum_of(recording_, node, m));
+      commit(recording_, node, one, momentum_of(recording_, node, index));
     }
+    index += microbatch.empty() ? 0 : 1;
   }
 }
 

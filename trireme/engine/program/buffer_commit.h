@@ -22,7 +22,7 @@ class BufferCommits {
   /// Folds batch statistics of a step into the running ones, microbatch after microbatch, with
   /// torch's own formula: bit for bit what the unmodified model's buffers would be.
   ///
-  /// statistics   by microbatch in global order, then in node order. Before `count`.
+  /// statistics   by microbatch in global order, then in node order; none of those that the step does not have. Before `count`.
   void fold(const std::vector<std::vector<NormStatistics>>& statistics) const;
 
   /// Makes the increments of counters, once per microbatch.
