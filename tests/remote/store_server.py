@@ -218,16 +218,18 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(len(part)))
         else:
             self.close_connection = True
-        self.end_headers()
         if self.command == "HEAD":
-            self.note(status, 0)
+            self.note(status, 0)  # first: who has the answer may look
+            self.end_headers()
             return
+        self.end_headers()
         if self.fault("corrupt") is not None:
             part = part[:-1] + bytes([part[-1] ^ 1])
         if self.fault("slow") is not None:
             time.sleep(0.3)
         cut, drip, change = self.fault("cut"), self.fault("drip"), self.fault("change")
         stop = int(cut or change or len(part))
+        self.note(status, min(stop, len(part)))
         if drip is not None:
             for i in range(len(part)):
                 self.wfile.write(part[i : i + 1])
@@ -238,7 +240,6 @@ class Handler(BaseHTTPRequestHandler):
         if stop < len(part):
             self.wfile.flush()
             self.close_connection = True
-        self.note(status, min(stop, len(part)))
 
 
 def end_with_input() -> None:
