@@ -79,9 +79,8 @@ class Bench:
     def train(self, blocks: int, steps: int, name: str, *words: str) -> Path:
         save = self.folder / name
         self.need(
-            blocks, "train", *BATCH, "--steps", str(steps), "--save", str(save), "--bert-held-out", "0",
-            *words,
-        )  # fmt: skip
+            blocks, "train", *BATCH, "--steps", str(steps), "--save", str(save), *words
+        )
         return save
 
 
