@@ -78,9 +78,7 @@ class Bench:
 
     def train(self, blocks: int, steps: int, name: str, *words: str) -> Path:
         save = self.folder / name
-        self.need(
-            blocks, "train", *BATCH, "--steps", str(steps), "--save", str(save), *words
-        )
+        self.need(blocks, "train", *BATCH, "--steps", str(steps), "--save", str(save), *words)
         return save
 
 
