@@ -11,6 +11,7 @@
 
 #include "tests/plan/partition/search_cases.h"
 #include "trireme/error.h"
+#include "trireme/plan/layout/choose_regions.h"
 #include "trireme/plan/layout/plan_check.h"
 
 namespace trireme::partition {
@@ -124,6 +125,33 @@ TEST(LessMemory, RegionsAreAskedForOrTakenWhereNothingElseFits) {
   EXPECT_FALSE(has_regions(plan_with(Recompute::kAuto, peak(whole))));
   EXPECT_TRUE(has_regions(plan_with(Recompute::kAuto, peak(whole) - 1)));
   EXPECT_LE(peak(plan_with(Recompute::kAuto, peak(whole) - 1)), peak(whole) - 1);
+}
+
+/// As large models are: much state on every rank, and activations that fit in regions alone, with cuts that balance the
+/// state. Cuts for whole stages leave more of it to the last, which has one microbatch under way.
+TEST(LessMemory, CutsBalanceTheStateOfStagesWithRegions) {
+  constexpr int kNodes = 64, kStages = 4;
+  testing::SearchCase one;
+  one.model = layout::testing::make_chain(
+      std::vector<layout::testing::ChainNode>(kNodes, {.width = 4'000, .elements = 32'000}));
+  one.topology = layout::testing::make_topology(kStages);
+  one.num_stages = one.options.stages = kStages;
+  one.options.replicas = 1;
+  one.options.batch = {8, 1, 1};
+  one.options.schedule = "interleaved";
+  one.options.recompute = Recompute::kAuto;
+  const Setting setting{"interleaved", {}, one.model.graph};
+  layout::Plan even = plan_of(one.problem(), setting, {16, 32, 48});
+  for (int s = 0; s < kStages; ++s) {
+    even.stages[s].recompute = true;
+    layout::set_regions(one.model.graph, even, s);
+  }
+  one.options.device_memory_bytes =
+      forecast_of(one.problem(), one.model.graph, even).forecast.peak_bytes();
+  const layout::Plan plan =
+      partition(one.model.graph, one.model.profile, one.topology, one.options);
+  EXPECT_LE(layout::largest_peak_bytes(plan.prediction->peak_bytes),
+            one.options.device_memory_bytes);
 }
 
 TEST(LessMemory, PrimariesThatAreTheSameButForRoundingLeaveItToTheSecondary) {

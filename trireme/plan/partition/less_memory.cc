@@ -89,13 +89,17 @@ Candidate in_more_regions(const Problem& problem, const graph::Graph& planned,
   return as_long_as_it_helps(problem, planned, std::move(candidate), with_more_regions);
 }
 
+/// What stages that hold little run again at a time.
+enum class Again : std::uint8_t { kStage, kRegion };
+
 /// Cuts for stages that hold as little as the options let them.
 class LeanCuts {
  public:
   using Cuts = std::vector<int>;
 
-  LeanCuts(const Problem& problem, const graph::Graph& planned, const Candidate& start)
+  LeanCuts(const Problem& problem, const graph::Graph& planned, const Candidate& start, Again again)
       : problem_(problem),
+        in_regions_(again == Again::kRegion || problem.options.recompute == Recompute::kRegions),
         setting_{start.plan.schedule.name, start.plan.copied_nodes, planned},
         best_(start),
         left_{total_excess(problem, start), start.forecast.simulation.step_us} {
@@ -142,32 +146,43 @@ class LeanCuts {
     }
   }
 
-  /// Each cut by ever smaller distances, as long as that leaves less to be saved.
+  /// Cuts, alone and with those after them, by ever smaller distances, as long as that leaves less to be saved.
   void climb() {
     Cuts cuts;
     for (std::size_t s = 1; s < best_.plan.stages.size(); ++s)
       cuts.push_back(best_.plan.stages[s].begin);
     try_cuts(cuts);
     for (std::ptrdiff_t distance = std::ssize(places_) / 4; distance > 0; distance /= 2) {
-      while (move_one(cuts, distance)) continue;
+      while (move_some(cuts, distance)) continue;
     }
   }
 
-  bool move_one(Cuts& cuts, std::ptrdiff_t distance) {
-    for (std::size_t c = 0; c < cuts.size(); ++c) {
-      for (const std::ptrdiff_t step : {-distance, distance}) {
-        const auto at = std::ranges::lower_bound(places_, cuts[c]) - places_.begin() + step;
-        if (at < 0 || at >= std::ssize(places_)) continue;
-        Cuts moved = cuts;
-        moved[c] = places_[at];
-        const bool ascends = (c == 0 || moved[c - 1] < moved[c]) &&
-                             (c + 1 == moved.size() || moved[c] < moved[c + 1]);
-        if (!ascends || !try_cuts(moved)) continue;
-        cuts = std::move(moved);
-        return true;
+  bool move_some(Cuts& cuts, std::ptrdiff_t distance) {
+    for (std::size_t first = 0; first < cuts.size(); ++first) {
+      for (std::size_t last = first; last < cuts.size(); ++last) {
+        for (const std::ptrdiff_t step : {-distance, distance}) {
+          std::optional<Cuts> moved = this->moved(cuts, first, last, step);
+          if (!moved || !try_cuts(*moved)) continue;
+          cuts = *std::move(moved);
+          return true;
+        }
       }
     }
     return false;
+  }
+
+  /// Cuts `first` to `last` by `step` places; nothing where they would meet others.
+  std::optional<Cuts> moved(Cuts cuts, std::size_t first, std::size_t last,
+                            std::ptrdiff_t step) const {
+    for (std::size_t c = first; c <= last; ++c) {
+      const auto at = std::ranges::lower_bound(places_, cuts[c]) - places_.begin() + step;
+      if (at < 0 || at >= std::ssize(places_)) return std::nullopt;
+      cuts[c] = places_[at];
+    }
+    const bool ascends = (first == 0 || cuts[first - 1] < cuts[first]) &&
+                         (last + 1 == cuts.size() || cuts[last] < cuts[last + 1]);
+    if (!ascends) return std::nullopt;
+    return cuts;
   }
 
   /// Whether they are better than all before.
@@ -183,6 +198,7 @@ class LeanCuts {
         // What it runs again may be more than what it would keep.
         if (excess_bytes(problem_, least, s) <= 0) continue;
         other.stages[s].recompute = false;
+        other.stages[s].regions.clear();
         other.stages[s].offload = problem_.options.offload != Offload::kNone;
       }
     }
@@ -202,20 +218,18 @@ class LeanCuts {
     return true;
   }
 
-  /// A stage with one microbatch under way keeps no less by recomputing.
+  /// A stage with one microbatch under way keeps no less by recomputing all at once.
   layout::Plan lean(layout::Plan plan) const {
     const PartitionOptions& options = problem_.options;
     const std::vector<int> in_flight = schedule::most_in_flight(schedule::schedule_of(plan));
     for (int s = 0; s < problem_.num_stages; ++s) {
       layout::Stage& stage = plan.stages[s];
       stage.recompute = options.recompute != Recompute::kNone &&
-                        (recomputes_all(options) || in_flight[s] > 1) &&
+                        (recomputes_all(options) || in_regions_ || in_flight[s] > 1) &&
                         layout::why_not_recomputed(setting_.planned, plan, s).empty();
       stage.offload = options.offload == Offload::kAll ||
                       (options.offload == Offload::kAuto && !stage.recompute);
-      if (stage.recompute && options.recompute == Recompute::kRegions) {
-        layout::set_regions(setting_.planned, plan, s);
-      }
+      if (stage.recompute && in_regions_) layout::set_regions(setting_.planned, plan, s);
     }
     return plan;
   }
@@ -224,13 +238,17 @@ class LeanCuts {
   void keep_more() {
     for (int s = 0; s < problem_.num_stages; ++s) {
       layout::Plan plan = best_.plan;
-      if (problem_.options.recompute == Recompute::kAuto) plan.stages[s].recompute = false;
+      if (problem_.options.recompute == Recompute::kAuto) {
+        plan.stages[s].recompute = false;
+        plan.stages[s].regions.clear();
+      }
       if (problem_.options.offload == Offload::kAuto) plan.stages[s].offload = false;
       if (plan != best_.plan) take_plan(std::move(plan));
     }
   }
 
   const Problem& problem_;
+  bool in_regions_;  ///< Stages recompute so.
   Setting setting_;
   Candidate best_;
   std::pair<std::int64_t, double> left_;  ///< Of the best: excess, step.
@@ -253,8 +271,14 @@ Candidate with_less_memory(const Problem& problem, Candidate candidate) {
   }
   candidate = as_long_as_it_helps(problem, planned, std::move(candidate), with_one_more);
   candidate = in_more_regions(problem, planned, std::move(candidate));
-  if (total_excess(problem, candidate) == 0 || problem.num_stages == 1) return candidate;
-  return in_more_regions(problem, planned, LeanCuts(problem, planned, candidate).find());
+  if (problem.num_stages == 1) return candidate;
+  for (const Again again : {Again::kStage, Again::kRegion}) {
+    if (total_excess(problem, candidate) == 0) break;
+    if (again == Again::kRegion && problem.options.recompute == Recompute::kNone) break;
+    candidate = LeanCuts(problem, planned, candidate, again).find();
+    candidate = in_more_regions(problem, planned, std::move(candidate));
+  }
+  return candidate;
 }
 
 }  // namespace trireme::partition
