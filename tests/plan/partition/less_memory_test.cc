@@ -132,8 +132,9 @@ TEST(LessMemory, RegionsAreAskedForOrTakenWhereNothingElseFits) {
 TEST(LessMemory, CutsBalanceTheStateOfStagesWithRegions) {
   constexpr int kNodes = 64, kStages = 4;
   testing::SearchCase one;
-  one.model = layout::testing::make_chain(
-      std::vector<layout::testing::ChainNode>(kNodes, {.width = 4'000, .elements = 32'000}));
+  std::vector<layout::testing::ChainNode> nodes(kNodes, {.width = 4'000, .elements = 32'000});
+  for (int n = 0; n < kNodes / 2; ++n) nodes[n].forward_us = 3;  // Even work is no even state.
+  one.model = layout::testing::make_chain(nodes);
   one.topology = layout::testing::make_topology(kStages);
   one.num_stages = one.options.stages = kStages;
   one.options.replicas = 1;
