@@ -122,13 +122,18 @@ class Bench:
             return Path(run, "weights.safetensors").read_bytes()
 
 
+# Replays keep small buffers together, for as long as the last of them: no forecast counts that.
+SMALL_BUFFERS = 0.005
+
+
 def over_bound(layout: Layout) -> list[str]:
     """What ranks held beyond their plan's `at most`."""
     return [
         f"{layout.name()}: rank {rank} held {measured / MIB:.2f} MiB, {measured / most - 1:.2%} more than at most"
         for run in layout.runs
         for rank, measured in enumerate(run["peak_bytes"])
-        if measured > (most := sum(run["predicted_peak_bytes"][rank].values()))
+        if measured
+        > (1 + SMALL_BUFFERS) * (most := sum(run["predicted_peak_bytes"][rank].values()))
     ]
 
 

@@ -111,20 +111,44 @@ TEST(Prices, OfReplicasThatSendBf16) {
   const layout::Plan plan = make_plan(model.graph, {{}, 1, 2});
   const layout::Bucket bucket = layout::make_parameter_map(model.graph, plan).buckets[0];
   const auto us = [&](const layout::Bucket& of, const BucketSum& sum) {
-    return bucket_us(profile, profile::LinkKind::kHost, of, sum);
+    return bucket_us(profile, {.num_ranks = 2}, of, sum);
   };
-  EXPECT_DOUBLE_EQ(us(bucket, {.num_ranks = 2}), 2048 + 32.768);
-  EXPECT_DOUBLE_EQ(us(bucket, {2, Dtype::kBf16}), 1024 + 32.768 + 65.536);
-  EXPECT_DOUBLE_EQ(us(bucket, {2, Dtype::kBf16, true}), 512 + 32.768 + 65.536);
+  EXPECT_DOUBLE_EQ(us(bucket, {}), 2048 + 32.768);
+  EXPECT_DOUBLE_EQ(us(bucket, {Dtype::kBf16}), 1024 + 32.768 + 65.536);
+  EXPECT_DOUBLE_EQ(us(bucket, {Dtype::kBf16, true}), 512 + 32.768 + 65.536);
   layout::Bucket wide = bucket;
   wide.dtype = Dtype::kF64;
-  EXPECT_DOUBLE_EQ(us(wide, {2, Dtype::kBf16}), us(wide, {.num_ranks = 2})) << "stays f64";
+  EXPECT_DOUBLE_EQ(us(wide, {Dtype::kBf16}), us(wide, {})) << "stays f64";
   const auto map = layout::make_parameter_map(model.graph, plan);
   const auto program = schedule::make_step_program(model.graph, plan, map, {});
   const topology::Topology topology = make_topology(2);
   const Prices result = prices(program, stage_costs(model.graph, plan, profile),
                                {model.graph, plan, map, profile, topology}, Dtype::kBf16);
   EXPECT_THAT(picture(program, result, 0), testing::HasSubstr("reduce bucket 0 0+1122"));
+}
+
+// 1 us for 1,000 bytes within a host, 10 us between hosts.
+TEST(Prices, OfASumOverHostsOfSeveralRanks) {
+  profile::Profile profile;
+  profile.links = {{profile::LinkKind::kHost, {{0, 0, 0}, {1000, 1, 1}}},
+                   {profile::LinkKind::kNetwork, {{0, 0, 0}, {1000, 10, 10}}}};
+  const auto us = [&](const std::vector<int>& hosts) {
+    topology::Topology topology = make_topology(static_cast<int>(hosts.size()));
+    std::vector<int> ranks;
+    for (std::size_t r = 0; r < hosts.size(); ++r) {
+      topology.ranks[r].host = hosts[r];
+      ranks.push_back(static_cast<int>(r));
+    }
+    return reduce_us(profile, sum_group(topology, ranks), 12'000);
+  };
+  EXPECT_DOUBLE_EQ(us({0}), 0);
+  EXPECT_DOUBLE_EQ(us({0, 0, 0, 0}), 2 * 9);
+  EXPECT_DOUBLE_EQ(us({0, 1}), 2 * 60);
+  EXPECT_DOUBLE_EQ(us({0, 0, 1, 1}), 2 * 6 + 2 * 30) << "flat: 2 x 90";
+  EXPECT_DOUBLE_EQ(us({0, 0, 1, 1, 2, 2}), 2 * 6 + 2 * 40);
+  EXPECT_DOUBLE_EQ(us({0, 1, 0, 1}), 2 * 90) << "those of a host do not follow one another";
+  EXPECT_DOUBLE_EQ(us({0, 0, 1}), 2 * 80) << "hosts of different numbers";
+  EXPECT_DOUBLE_EQ(us({0, 0, 0, 1, 1, 1}), 2 * 100) << "three ranks a host are flat";
 }
 
 TEST(Prices, OfAnEvaluation) {

@@ -43,7 +43,7 @@ Estimator::Estimator(const Problem& problem, const Setting& setting)
   for (int s = 0; s < p; ++s) {
     std::vector<int> data;
     for (int r = 0; r < num_replicas; ++r) data.push_back(problem.rank(s, r));
-    data_kinds_.push_back(simulate::group_link_kind(problem.topology, data));
+    data_groups_.push_back(simulate::sum_group(problem.topology, data));
     TimedStage stage;
     stage.small_us = small_us(data);
     step_.stages.push_back(stage);
@@ -57,8 +57,8 @@ Estimator::Estimator(const Problem& problem, const Setting& setting)
 }
 
 double Estimator::small_us(const std::vector<int>& ranks) const {
-  return simulate::reduce_us(problem_.profile, simulate::group_link_kind(problem_.topology, ranks),
-                             simulate::kSmallMessageBytes, static_cast<int>(ranks.size()));
+  return simulate::reduce_us(problem_.profile, simulate::sum_group(problem_.topology, ranks),
+                             simulate::kSmallMessageBytes);
 }
 
 profile::LinkKind Estimator::kind(int from_stage, int to_stage, int replica) const {
@@ -202,9 +202,8 @@ TimedStage Estimator::timed(const Shape& shape, int stage) {
   for (const RangeBucket& bucket : range.buckets) {
     timed.reduces.push_back(
         {backward_us > 0 ? bucket.ready_us / backward_us : 0,
-         simulate::bucket_us(problem_.profile, data_kinds_[stage], bucket.bucket,
-                             {.num_ranks = problem_.options.replicas,
-                              .gradient_dtype = rules_.memory.gradient_dtype})});
+         simulate::bucket_us(problem_.profile, data_groups_[stage], bucket.bucket,
+                             {.gradient_dtype = rules_.memory.gradient_dtype})});
   }
   timed.tie_sum_us = from.further_elements * step.fold_ns / 1000;
   timed.norm_us = range.owned * step.fold_ns / 1000;

@@ -106,10 +106,10 @@ class Estimator {
   StageCopies copies_;
   std::vector<const profile::NodeCost*> costs_;
   bool is_lean_ = true;
-  TimedStep step_;                             ///< What every step has in common.
-  std::vector<profile::LinkKind> data_kinds_;  ///< Of the links among the replicas of a stage.
-  std::vector<profile::LinkKind> kinds_;       ///< By stage, stage, replica.
-  std::vector<int> last_consumer_;             ///< By value: scratch of `add_values`.
+  TimedStep step_;                               ///< What every step has in common.
+  std::vector<simulate::SumGroup> data_groups_;  ///< By stage: its replicas.
+  std::vector<profile::LinkKind> kinds_;         ///< By stage, stage, replica.
+  std::vector<int> last_consumer_;               ///< By value: scratch of `add_values`.
   std::map<std::pair<profile::LinkKind, std::int64_t>, double> known_links_;
   std::map<std::vector<StageCopies::Arrival>, std::vector<int>> known_copies_;
   std::map<std::vector<int>, simulate::StageTensors> known_tensors_;

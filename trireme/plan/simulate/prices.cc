@@ -1,7 +1,9 @@
 #include "trireme/plan/simulate/prices.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
+#include <set>
 
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_queries.h"
@@ -30,7 +32,7 @@ class Pricer {
         elements_(rank_elements(inputs.plan, inputs.map)),
         ready_(bucket_completions(inputs.planned, inputs.plan, inputs.map, inputs.profile)) {
     for (const schedule::RankGroup& group : program.groups) {
-      link_kinds_.push_back(group_link_kind(inputs.topology, group.ranks));
+      groups_.push_back(sum_group(inputs.topology, group.ranks));
       if (group.kind != schedule::GroupKind::kData) continue;
       for (std::size_t r = 0; r < group.ranks.size(); ++r) {
         place_of_[group.ranks[r]] = {group.index, static_cast<int>(r)};
@@ -147,17 +149,13 @@ class Pricer {
 
   double group_us(int group, std::int64_t bytes) const {
     if (group < 0) return 0;
-    return reduce_us(inputs_.profile, link_kinds_[group], bytes,
-                     static_cast<int>(program_.groups[group].ranks.size()));
+    return reduce_us(inputs_.profile, groups_[group], bytes);
   }
 
   double bucket_us(const Operation& operation) const {
-    const std::vector<int>& ranks = program_.groups[operation.group].ranks;
-    return simulate::bucket_us(inputs_.profile, link_kinds_[operation.group],
-                               inputs_.map.buckets[operation.item],
-                               {.num_ranks = static_cast<int>(ranks.size()),
-                                .gradient_dtype = gradient_dtype_,
-                                .is_scattered = scattered_[operation.item]});
+    return simulate::bucket_us(
+        inputs_.profile, groups_[operation.group], inputs_.map.buckets[operation.item],
+        {.gradient_dtype = gradient_dtype_, .is_scattered = scattered_[operation.item]});
   }
 
   /// Half of an all_reduce's way: parts come, and are not summed.
@@ -177,7 +175,7 @@ class Pricer {
   std::vector<std::vector<RankElements>> elements_;  ///< By replica, by position.
   std::vector<double> ready_;                        ///< By bucket.
   std::map<int, std::pair<int, int>> place_of_;      ///< Position and replica, by world rank.
-  std::vector<profile::LinkKind> link_kinds_;        ///< Slowest of each group.
+  std::vector<SumGroup> groups_;                     ///< As the program has them.
 };
 
 }  // namespace
@@ -195,31 +193,54 @@ profile::LinkKind link_kind(const topology::Topology& topology, int a, int b) {
                                                           : profile::LinkKind::kNetwork;
 }
 
-double reduce_us(const profile::Profile& profile, profile::LinkKind kind, std::int64_t bytes,
-                 int num_ranks) {
-  if (num_ranks < 2) return 0;
-  const std::int64_t sent = bytes / num_ranks * (num_ranks - 1);
-  return 2 * profile::link_us(profile, kind, sent, true);
-}
-
-profile::LinkKind group_link_kind(const topology::Topology& topology,
-                                  const std::vector<int>& ranks) {
+SumGroup sum_group(const topology::Topology& topology, const std::vector<int>& ranks) {
+  std::vector<int> hosts, sizes;
   for (const int rank : ranks) {
-    const profile::LinkKind kind = link_kind(topology, ranks.front(), rank);
-    if (kind != profile::LinkKind::kHost) return kind;
+    const int host = topology.ranks[rank].host;
+    if (hosts.empty() || hosts.back() != host) {
+      hosts.push_back(host);
+      sizes.push_back(0);
+    }
+    ++sizes.back();
   }
-  return profile::LinkKind::kHost;
+  SumGroup group{.num_ranks = static_cast<int>(ranks.size())};
+  if (hosts.size() < 2) return group;
+  group.kind = profile::LinkKind::kNetwork;
+  const bool come_once = std::set(hosts.begin(), hosts.end()).size() == hosts.size();
+  const bool are_equal = std::ranges::count(sizes, sizes.front()) == std::ssize(sizes);
+  if (come_once && are_equal) group.ranks_per_host = sizes.front();
+  return group;
 }
 
-double bucket_us(const profile::Profile& profile, profile::LinkKind kind,
+namespace {
+
+/// Each of `num_ranks` sends all of its part of `bytes` but one twice.
+double two_hops_us(const profile::Profile& profile, profile::LinkKind kind, std::int64_t bytes,
+                   int num_ranks) {
+  return 2 * profile::link_us(profile, kind, bytes / num_ranks * (num_ranks - 1), true);
+}
+
+}  // namespace
+
+double reduce_us(const profile::Profile& profile, const SumGroup& group, std::int64_t bytes) {
+  if (group.num_ranks < 2) return 0;
+  const double flat_us = two_hops_us(profile, group.kind, bytes, group.num_ranks);
+  const int each = group.ranks_per_host;
+  if (each < 2 || !std::has_single_bit(static_cast<unsigned>(each))) return flat_us;
+  return std::min(flat_us, two_hops_us(profile, profile::LinkKind::kHost, bytes, each) +
+                               two_hops_us(profile, profile::LinkKind::kNetwork, bytes / each,
+                                           group.num_ranks / each));
+}
+
+double bucket_us(const profile::Profile& profile, const SumGroup& group,
                  const layout::Bucket& bucket, const BucketSum& sum) {
   const std::int64_t sent = sent_bytes_per_element(bucket.dtype, sum.gradient_dtype);
-  const auto n = static_cast<double>(sum.num_ranks);
+  const auto n = static_cast<double>(group.num_ranks);
   const auto elements = static_cast<double>(bucket.num_elements);
   // To round them and to widen the result moves as many bytes as a fold.
   const double roundings = sent == gradient_bytes_per_element(bucket.dtype) ? 0 : elements;
   const double folds = elements * (n - 1) / n + roundings;
-  const double way_us = reduce_us(profile, kind, bucket.num_elements * sent, sum.num_ranks);
+  const double way_us = reduce_us(profile, group, bucket.num_elements * sent);
   return (sum.is_scattered ? way_us / 2 : way_us) + folds * profile.step.fold_ns / 1000;
 }
 

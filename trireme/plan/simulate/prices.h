@@ -40,28 +40,33 @@ void check_places(const layout::Plan& plan, const topology::Topology& topology);
 /// Kind of the link between two ranks: `host` or `network`.
 profile::LinkKind link_kind(const topology::Topology& topology, int a, int b);
 
-/// Microseconds that the sum of `bytes` over `num_ranks` takes: two hops, in each of which a rank
-/// sends (n-1)/n of the buffer.
-double reduce_us(const profile::Profile& profile, profile::LinkKind kind, std::int64_t bytes,
-                 int num_ranks);
+/// Ranks that sum.
+struct SumGroup {
+  int num_ranks = 1;
+  int ranks_per_host = 1;  ///< 1 also where hosts have different numbers of them.
+  profile::LinkKind kind = profile::LinkKind::kHost;  ///< The slowest between any two.
+};
+
+/// ranks   in the order of the group: those of a host after one another.
+SumGroup sum_group(const topology::Topology& topology, const std::vector<int>& ranks);
+
+/// Microseconds that the sum of `bytes` takes, in the faster of two ways. Two hops, in each of which each of n ranks sends
+/// (n-1)/n of the buffer; or, where h hosts have g ranks each, a power of two, also on two levels: (g-1)/g go twice within the
+/// hosts, and (h-1)/h of a g-th twice between them.
+double reduce_us(const profile::Profile& profile, const SumGroup& group, std::int64_t bytes);
 
 /// Bytes of losses, flags and norms that ranks exchange once a step.
 inline constexpr std::int64_t kSmallMessageBytes = 1024;
 
-/// How a bucket is summed over the ranks of a group.
+/// How a bucket is summed.
 struct BucketSum {
-  int num_ranks = 1;
   Dtype gradient_dtype = Dtype::kF32;  ///< TrainingOptions::gradient_dtype.
   bool is_scattered = false;           ///< Each rank has its part alone, which goes half the way.
 };
 
 /// Microseconds of that sum, additions and roundings included.
-double bucket_us(const profile::Profile& profile, profile::LinkKind kind,
+double bucket_us(const profile::Profile& profile, const SumGroup& group,
                  const layout::Bucket& bucket, const BucketSum& sum);
-
-/// The slowest kind of link between ranks of a group.
-profile::LinkKind group_link_kind(const topology::Topology& topology,
-                                  const std::vector<int>& ranks);
 
 /// costs            by stage, from `stage_costs`.
 /// gradient_dtype   TrainingOptions::gradient_dtype.
