@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   for (const std::string& input : inputs) try_input(input);
-  const std::chrono::seconds time(argc == 3 ? std::atoi(argv[2]) : 0);
+  const std::chrono::seconds time(argc == 3 ? std::strtol(argv[2], nullptr, 10) : 0);
   const auto end = std::chrono::steady_clock::now() + time;
   trireme::testing::InputMutator mutator(1);
   std::size_t made = 0;
