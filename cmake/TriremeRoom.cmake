@@ -100,7 +100,7 @@ endfunction()
 #   trireme_tests(engine/reference LABEL slow SOURCES many_cuts_test.cc USES tests/models)
 function(trireme_tests room)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TOGETHER" "SOURCES;USES")
-  if(NOT arg_SOURCES OR NOT TRIREME_TESTS)
+  if(NOT arg_SOURCES OR NOT TRIREME_TESTS OR TRIREME_FUZZ)
     return()
   endif()
   string(REPLACE "/" "_" name "trireme_${room}_${arg_LABEL}_test")
@@ -164,9 +164,12 @@ function(trireme_tests room)
                                          "${CMAKE_CURRENT_BINARY_DIR}/${name}_tests.cmake")
 endfunction()
 
-# A fuzz target: x_fuzz.cc defines LLVMFuzzerTestOneInput, tests/<room>/corpus/x/ holds its inputs.
-# In the fuzz preset libFuzzer runs it for a minute; elsewhere it replays the inputs, as a test.
-# Further arguments: rooms and test libraries that the target uses beside its own room.
+# A fuzz target: x_fuzz.cc defines LLVMFuzzerTestOneInput, tests/<room>/corpus/x/ holds its inputs. Further
+# arguments: rooms and test libraries that the target uses beside its own room.
+#
+# In the fuzz preset libFuzzer runs it for a minute, and the target fuzz_targets builds all of them. Elsewhere the
+# corpus is replayed, and some hundred inputs that are made of it, as a test. Rooms with torch are not in the fuzz
+# preset: for them those inputs go on for a minute as a slow test.
 function(trireme_fuzz room source)
   string(REGEX REPLACE "_fuzz\\.cc$" "" unit "${source}")
   string(REPLACE "/" "_" name "trireme_${room}_${unit}_fuzz")
@@ -174,7 +177,7 @@ function(trireme_fuzz room source)
   get_property(libraries GLOBAL PROPERTY "TRIREME_LIBRARIES_OF_${room}")
   trireme_room_targets(uses ${room} ${ARGN})
   add_executable(${name} "${PROJECT_SOURCE_DIR}/tests/${room}/${source}")
-  trireme_compile(${name} library ${uses} ${libraries})
+  trireme_compile(${name} library ${uses} ${libraries} trireme_fuzz_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
                                            "${PROJECT_BINARY_DIR}/tests/${room}")
   if(TRIREME_FUZZ)
@@ -183,12 +186,23 @@ function(trireme_fuzz room source)
     set(found "${PROJECT_BINARY_DIR}/fuzz/${room}/${unit}")
     file(MAKE_DIRECTORY "${found}")
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-    add_test(NAME "${test}" COMMAND ${name} -max_total_time=60 -timeout=5
+    add_test(NAME "${test}" COMMAND ${name} -max_total_time=60 -timeout=5 -malloc_limit_mb=64
                                     -artifact_prefix=${found}- "${found}" "${corpus}")
+    if(NOT TARGET fuzz_targets)
+      add_custom_target(fuzz_targets)
+    endif()
+    add_dependencies(fuzz_targets ${name})
   else()
     set(test "${room}/replay.${unit}")
-    target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/cmake/replay_main.cc")
     add_test(NAME "${test}" COMMAND ${name} "${corpus}")
+    if("Torch::cpu" IN_LIST libraries)
+      add_test(NAME "${room}/slow/fuzz.${unit}" COMMAND ${name} "${corpus}" 60)
+      set_tests_properties("${room}/slow/fuzz.${unit}" PROPERTIES LABELS slow TIMEOUT 120)
+      if(NOT TARGET tests_slow)
+        add_custom_target(tests_slow)
+      endif()
+      add_dependencies(tests_slow ${name})
+    endif()
   endif()
   set_tests_properties("${test}" PROPERTIES LABELS unit TIMEOUT 600)
 endfunction()

@@ -33,16 +33,16 @@ Json to_json(const Segment& segment) {
   if (!segment.host.empty()) json["host"] = segment.host;
   if (!segment.timeline.empty()) json["timeline"] = segment.timeline;
   if (segment.predicted_step_ms) {
-    json["predicted_step_ms"] = *segment.predicted_step_ms;
+    json["predicted_step_ms"] = real_to_json(*segment.predicted_step_ms);
     json["predicted_peak_bytes"] = segment.predicted_peak_bytes;
   }
   if (!segment.measured) return json;
-  json["median_step_ms"] = segment.measured->median_step_ms;
-  json["data_wait_fraction"] = segment.measured->data_wait_fraction;
+  json["median_step_ms"] = real_to_json(segment.measured->median_step_ms);
+  json["data_wait_fraction"] = real_to_json(segment.measured->data_wait_fraction);
   json["peak_bytes"] = segment.measured->peak_bytes;
   json["resident_peak_bytes"] = segment.measured->resident_peak_bytes;
   if (const auto over_profile = segment.measured->compute_over_profile) {
-    json["compute_over_profile"] = *over_profile;
+    json["compute_over_profile"] = real_to_json(*over_profile);
   }
   return json;
 }

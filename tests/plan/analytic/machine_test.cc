@@ -24,6 +24,12 @@ std::string refusal_of(const std::string& text) {
   return "";
 }
 
+TEST(Machine, RefusesANetworkWithoutSpeed) {
+  EXPECT_THAT(refusal_of("A100-80GB (8/node, 0Gb/s inter-node)"),
+              HasSubstr("says a network of 0 Gb/s; correct it"));
+  EXPECT_THAT(refusal_of("A100 (8x0Gb/s IB)"), HasSubstr("says a network of 0 Gb/s"));
+}
+
 TEST(Machine, NamesAreUniqueAndNumbersPositive) {
   std::set<std::string> names;
   for (const Machine& one : machines()) {

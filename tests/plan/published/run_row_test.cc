@@ -23,6 +23,14 @@ std::string refusal_of(const std::string& text) {
   return "";
 }
 
+TEST(RunRow, RefusesAValueThatIsTooLongToBeSearched) {
+  const auto with_device = [](std::size_t bytes) {
+    return refusal_of(kHead + ("s,m,8,A100" + std::string(bytes - 4, '8')) + ",1,1,8,1,8,9,1,\n");
+  };
+  EXPECT_EQ(with_device(1024), "");
+  EXPECT_THAT(with_device(1025), HasSubstr("runs.csv, row 2: a value of 1025 bytes, 'A1008"));
+}
+
 TEST(RunRow, ReadsQuotedValuesAndLeavesEmptyOnesZero) {
   const auto rows = parse_runs(
       std::string(kHead) + "\"a, b\",GPT 1.7B,32,A100,1,1,,16,512,2048,3.53,\"say \"\"hi\"\"\"\n",

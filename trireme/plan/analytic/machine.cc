@@ -82,6 +82,9 @@ void read_host(const std::string& text, Machine& machine) {
   } else if (std::regex_search(text, match, kPerNode)) {
     machine.network_bytes_per_s = number(1) * kGbit;
   }
+  if (machine.network_bytes_per_s > 0) return;
+  throw Error(ErrorKind::kInvalidArgument, "'" + text + "' says a network of 0 Gb/s; correct it, " +
+                                               "or leave out what it says of the network");
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ void check_type(const Machine& machine, MatrixType type);
 /// host is the usual one of the device; devices per host and the network are read from the text
 /// where it says them (`4/node`, `16 GPUs per host`, `8x200Gb/s`, `800Gb/s inter-node`, `400Gb/s per GPU`).
 ///
-/// Errors   kInvalidArgument where no device is recognised, naming the known ones.
+/// Errors   kInvalidArgument where no device is recognised, naming the known ones; where the network has no speed.
 Machine machine_of_text(std::string_view text);
 
 }  // namespace trireme::analytic

@@ -130,6 +130,15 @@ void check_count(double value, const std::string& where) {
                           where, value));
 }
 
+/// Searches for words in a text take stack by its length.
+void check_length(const std::string& value, const std::string& where) {
+  constexpr std::size_t kMostBytes = 1024;
+  if (value.size() <= kMostBytes) return;
+  throw Error(ErrorKind::kCorruptData,
+              fmt::format("{}: a value of {} bytes, '{}...'; shorten it to {}", where, value.size(),
+                          value.substr(0, 40), kMostBytes));
+}
+
 }  // namespace
 
 std::vector<RunRow> parse_runs(std::string_view text, const std::string& origin) {
@@ -153,6 +162,7 @@ std::vector<RunRow> parse_runs(std::string_view text, const std::string& origin)
       throw Error(ErrorKind::kCorruptData, fmt::format("{}: {} values under a head of {} columns",
                                                        where, values.size(), head.size()));
     }
+    for (const std::string& value : values) check_length(value, where);
     RunRow row;
     row.row = static_cast<int>(r + 1);
     for (std::size_t i = 0; i < kTexts.size(); ++i) {

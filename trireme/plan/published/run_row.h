@@ -25,7 +25,7 @@ struct RunRow {
 ///
 /// origin   what it is, for messages.
 /// Errors   kCorruptData, naming file, row and column, what was expected and what to do: a column that is missing, a row with
-///          another number of values, a value that is no finite number or negative, a run of no devices.
+///          another number of values, a value of more than 1024 bytes, one that is no finite number or negative, a run of no devices.
 std::vector<RunRow> parse_runs(std::string_view text, const std::string& origin);
 
 /// The same of a file. Errors also of read_file.
