@@ -119,7 +119,6 @@ def ssd_loss(threads: int) -> Case:
     del threads  # set for the process
     from types import SimpleNamespace
 
-    from torch.nn.functional import smooth_l1_loss
     from torchvision.models.detection._utils import BoxCoder, SSDMatcher
     from torchvision.models.detection.ssd import SSD
     from torchvision.ops import box_iou
@@ -140,13 +139,9 @@ def ssd_loss(threads: int) -> Case:
         return {"losses": losses.detach(), "logits": by_logits, "codes": by_codes}
 
     def ours() -> Outputs:
-        labels, wanted = trireme.vision.ssd_targets(padded[0], padded[1], anchors)
-        is_matched = labels > 0
-        distance = smooth_l1_loss(codes, wanted, reduction="none").sum(2)
-        entropy = trireme.nn.cross_entropy(logits, labels)
-        chosen = trireme.vision.hard_negatives(entropy.detach(), is_matched, 3)
-        sums = torch.stack([(distance * is_matched).sum(), (entropy * chosen).sum()])
-        return with_gradients(sums / is_matched.sum().clamp_min(1))
+        boxes, entropies, matched = trireme.vision.ssd_loss(codes, logits, *padded, anchors)
+        sums = torch.stack([boxes.sum(), entropies.sum()])
+        return with_gradients(sums / matched.sum().clamp_min(1))
 
     model = SimpleNamespace(box_coder=BoxCoder(weights=(10.0, 10.0, 5.0, 5.0)), neg_to_pos_ratio=3)
     matcher = SSDMatcher(0.5)

@@ -260,6 +260,14 @@ void bind_sources(py::module_& module) {
       },
       py::arg("num_samples"), py::arg("first"), py::arg("read"), py::arg("identity"),
       py::arg("padded"), py::arg("dimensions"), py::arg("padding"), py::arg("lengths_of"));
+  module.def(
+      "repeated_source",
+      [](const std::shared_ptr<data::Source>& source, std::int64_t times,
+         std::int64_t block_samples) {
+        return std::const_pointer_cast<data::Source>(
+            data::repeat(source, {.times = times, .block_samples = block_samples}));
+      },
+      py::arg("source"), py::arg("times"), py::arg("block_samples"));
 }
 
 }  // namespace

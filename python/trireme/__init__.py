@@ -17,6 +17,7 @@ _PLACES = {
     "resume_from_checkpoint": "checkpoint",
     "save_checkpoint": "checkpoint",
     "Padded": "data",
+    "Repeated": "repeated",
     "DistributedModel": "distributed",
     "Error": "errors",
     "mean_loss": "losses",

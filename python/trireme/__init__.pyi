@@ -54,6 +54,7 @@ from trireme.ranks import size as size
 from trireme.ranks import tp_rank as tp_rank
 from trireme.ranks import tp_size as tp_size
 from trireme.records import open_records as open_records
+from trireme.repeated import Repeated as Repeated
 from trireme.session import Session as Session
 from trireme.step_outputs import StepOutput as StepOutput
 from trireme.steps import step as step

@@ -8,6 +8,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from trireme import _core
 from trireme.fixed_records import FixedRecords
+from trireme.repeated import Repeated
 
 Fields = Mapping[str, torch.Tensor]
 Lengths = Mapping[str, int]
@@ -80,7 +81,9 @@ class Padded:
         return lengths
 
 
-Samples: TypeAlias = Fields | tuple[torch.Tensor, ...] | Dataset[Any] | Padded | FixedRecords
+Samples: TypeAlias = (
+    Fields | tuple[torch.Tensor, ...] | Dataset[Any] | Padded | FixedRecords | Repeated
+)
 
 
 class Form:
@@ -113,35 +116,46 @@ def to_source(data: Samples, identity: str = "") -> tuple[_core.Source, Form]:
     """A source of the samples, and the form that batches of them have.
 
     data      tensors by name or in a tuple, each [num_samples, ...]; or a map-style data set of dicts, tuples or
-              tensors that are alike in shape and dtype, or differ as Padded says. Every rank reads samples by index.
+              tensors that are alike in shape and dtype, or differ as Padded says; or either as Repeated repeats it.
+              Every rank reads samples by index.
     identity  tells these samples from others for a run that resumes; else a fingerprint of some of them.
     """
+    if isinstance(data, Repeated):
+        source, form = (
+            to_source(data.data, identity)
+            if data.augment is None
+            else _python_source(data.data, identity, data)
+        )
+        return _core.repeated_source(source, data.times, data.block_samples), form
     if isinstance(data, FixedRecords):
         return data.source, Form(data[0])
-    varying = data if isinstance(data, Padded) else None
-    if isinstance(data, Padded):
-        data = data.data
-    elif isinstance(data, TensorDataset):
+    if isinstance(data, TensorDataset):
         data = tuple(data.tensors)
     if isinstance(data, (Mapping, tuple, list, torch.Tensor)):
         form = Form(data)
         return _core.tensor_source(form.fields_of(data)), form
-    if isinstance(data, DataLoader):
-        raise TypeError(
-            "data is a DataLoader; give its data set (loader.dataset) and batch_size: every rank reads "
-            "the samples that it needs by index, ahead of the step"
-        )
-    if isinstance(data, IterableDataset) or not hasattr(data, "__getitem__"):
-        raise TypeError(
-            f"data is a {type(data).__name__}, whose samples have no index; give a map-style data set "
-            "(__len__ and __getitem__), or use trireme.step, which takes batches from your own loop"
-        )
-    form = Form(data[0])
+    return _python_source(data, identity)
+
+
+def _python_source(
+    data: Any, identity: str, repeated: Repeated | None = None
+) -> tuple[_core.Source, Form]:
+    """Of a map-style data set, at the lengths of one that is Padded; of samples as `repeated` augments them."""
+    varying = data if isinstance(data, Padded) else None
+    samples = data.data if isinstance(data, Padded) else data
+    _check_map_style(samples)
+
+    def plain(index: int, visit: int) -> Any:
+        return samples[index]
+
+    read = repeated.reader(samples.__getitem__) if repeated else plain
+    first = read(0, 0)
+    form = Form(first)
     return (
         _core.python_source(
-            len(data),
-            form.fields_of(data[0]),
-            _reader(data, form),
+            len(samples),
+            form.fields_of(first),
+            lambda index, visit: [t for _, t in form.fields_of(read(index, visit))],
             identity,
             varying.padded if varying else [],
             varying.dims if varying else {},
@@ -152,11 +166,17 @@ def to_source(data: Samples, identity: str = "") -> tuple[_core.Source, Form]:
     )
 
 
-def _reader(data: Dataset[Any], form: Form) -> Callable[[int, int], list[torch.Tensor]]:
-    def read(index: int, visit: int) -> list[torch.Tensor]:
-        return [tensor for _, tensor in form.fields_of(data[index])]
-
-    return read
+def _check_map_style(data: Any) -> None:
+    if isinstance(data, DataLoader):
+        raise TypeError(
+            "data is a DataLoader; give its data set (loader.dataset) and batch_size: every rank reads "
+            "the samples that it needs by index, ahead of the step"
+        )
+    if isinstance(data, IterableDataset) or not hasattr(data, "__getitem__"):
+        raise TypeError(
+            f"data is a {type(data).__name__}, whose samples have no index; give a map-style data set "
+            "(__len__ and __getitem__), or use trireme.step, which takes batches from your own loop"
+        )
 
 
 def _name_of(field: str | int) -> str:

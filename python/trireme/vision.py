@@ -28,6 +28,7 @@ __all__ = [
     "hard_negatives",
     "nms",
     "roi_align",
+    "ssd_loss",
     "ssd_targets",
 ]
 
@@ -91,6 +92,33 @@ def ssd_targets(
     Returns  i64 [B, A] labels, 0 for background, and f32 [B, A, 4] codes of the boxes, with variances 0.1 and 0.2.
     """
     return _ops.ssd_targets(boxes, labels, anchors, threshold)
+
+
+def ssd_loss(
+    codes: torch.Tensor,
+    logits: torch.Tensor,
+    boxes: torch.Tensor,
+    labels: torch.Tensor,
+    anchors: torch.Tensor,
+    threshold: float = 0.5,
+    negatives_ratio: float = 3,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """SSD's matching, choice of hard negatives and both losses, in one call. torchvision's `SSD.compute_loss` divides
+    the sums by all matched anchors of the batch:
+
+        box_losses, class_losses, num_matched = ssd_loss(...)
+        loss = (box_losses.sum() + class_losses.sum()) / num_matched.sum().clamp_min(1)
+
+    codes    f32 [B, A, 4], of the anchors' boxes, with variances 0.1 and 0.2; logits f32 [B, A, K], of background as
+             class 0. These two get a gradient, once.
+    boxes, labels, anchors, threshold    as of `ssd_targets`; labels below K.
+    negatives_ratio                      as of `hard_negatives`.
+    Returns  of each image: f32 [B] sums of smooth L1 over matched anchors, f32 [B] sums of cross-entropy over matched
+             anchors and hard negatives, i64 [B] matched anchors.
+    Errors   RuntimeError naming the image, for a box without area or a loss that is NaN.
+    Cost     the gradient of rows that are not chosen is a fill.
+    """
+    return _ops.ssd_loss(codes, logits, boxes, labels, anchors, threshold, negatives_ratio)
 
 
 def fixed_nonzero(values: torch.Tensor, capacity: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -242,6 +270,42 @@ def _(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     shape = (labels.shape[0], anchors.shape[0])
     return labels.new_empty(shape), boxes.new_empty((*shape, 4))
+
+
+@torch.library.register_fake("trireme::_ssd_loss")
+def _(
+    codes: torch.Tensor,
+    logits: torch.Tensor,
+    boxes: torch.Tensor,
+    labels: torch.Tensor,
+    anchors: torch.Tensor,
+    threshold: float,
+    negatives_ratio: float,
+) -> tuple[torch.Tensor, ...]:
+    images, count = logits.shape[:2]
+    sums = logits.new_empty((images,))
+    return (
+        sums,
+        torch.empty_like(sums),
+        labels.new_empty((images,)),
+        logits.new_empty((images, count, 4)),
+        labels.new_empty((images, count)),
+        logits.new_empty((images, count), dtype=torch.bool),
+        logits.new_empty((images, count)),
+    )
+
+
+@torch.library.register_fake("trireme::_ssd_loss_backward")
+def _(
+    box_gradients: torch.Tensor,
+    class_gradients: torch.Tensor,
+    logits: torch.Tensor,
+    slopes: torch.Tensor,
+    classes: torch.Tensor,
+    is_chosen: torch.Tensor,
+    log_sums: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.empty_like(slopes), logits.new_empty(logits.shape)
 
 
 def _places(like: torch.Tensor, capacity: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -149,6 +149,16 @@ OPERATORS: dict[str, tuple[Any, Values]] = {
     "hard_negatives": (ops.hard_negatives, (SCORES, torch.tensor([[True, False, False]]), 1.0)),
     "fixed_nonzero": (ops.fixed_nonzero, (torch.tensor([[True, False, True]]), 4)),
     "ssd_targets": (ops.ssd_targets, (BOXES, torch.tensor([[1, 2, 0]]), BOXES[0] + 0.5, 0.5)),
+    "ssd_loss": (
+        ops.ssd_loss,
+        (
+            random(1, 3, 4).requires_grad_(),
+            random(1, 3, 5).requires_grad_(),
+            BOXES,
+            torch.tensor([[1, 2, 0]]),
+            BOXES[0] + 0.5,
+        ),
+    ),
     "transducer_joint": (
         ops.transducer_joint,
         (JOINT[0].requires_grad_(), JOINT[1].requires_grad_(), FRAMES, LABELS),

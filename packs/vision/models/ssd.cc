@@ -1,15 +1,11 @@
 #include "packs/vision/models/ssd.h"
 
-#include <torch/nn/functional/loss.h>
 #include <torch/nn/init.h>
 
 #include <algorithm>
 #include <array>
 #include <string>
 
-#include "packs/vision/operators/detection.h"
-#include "packs/vision/operators/ssd_targets.h"
-#include "trireme/engine/operators/cross_entropy.h"
 #include "trireme/error.h"
 
 namespace trireme::vision {
@@ -106,19 +102,15 @@ SsdOutput SsdImpl::forward(const torch::Tensor& images_BCHW) {
 SsdLosses ssd_losses(const SsdOutput& output, const torch::Tensor& default_boxes,
                      const torch::Tensor& boxes_BM4, const torch::Tensor& labels_BM,
                      const SsdLossOptions& options) {
-  const auto [classes_BA, codes_BA4] =
-      ssd_targets(boxes_BM4, labels_BM, default_boxes, options.overlap);
-  const auto is_matched_BA = classes_BA > 0;
-  const auto matched_B = is_matched_BA.sum(1);
+  const auto [boxes_B, classes_B, matched_B] = ssd_loss({.codes = output.codes_BA4,
+                                                         .logits = output.logits_BAK,
+                                                         .boxes = boxes_BM4,
+                                                         .labels = labels_BM,
+                                                         .anchors = default_boxes},
+                                                        options);
   // Images without boxes have no matched ones and no hard negatives: sums of 0, divided by 1.
   const auto share_B = matched_B.clamp_min(1).reciprocal();
-  const auto distance_BA =
-      torch::smooth_l1_loss(output.codes_BA4, codes_BA4, at::Reduction::None).sum(2);
-  const auto entropy_BA = operators::cross_entropy(output.logits_BAK, classes_BA);
-  const auto is_chosen_BA =
-      hard_negatives(entropy_BA.detach(), is_matched_BA, options.negatives_ratio);
-  return {.boxes = ((distance_BA * is_matched_BA).sum(1) * share_B).mean(),
-          .classes = ((entropy_BA * is_chosen_BA).sum(1) * share_B).mean()};
+  return {.boxes = (boxes_B * share_B).mean(), .classes = (classes_B * share_B).mean()};
 }
 
 }  // namespace trireme::vision

@@ -10,6 +10,7 @@
 
 #include "packs/vision/models/default_boxes.h"
 #include "packs/vision/models/resnet.h"
+#include "packs/vision/operators/ssd_loss.h"
 
 namespace trireme::vision {
 
@@ -30,7 +31,7 @@ struct SsdConfig {
 
 /// What an SSD says of each default box.
 struct SsdOutput {
-  torch::Tensor codes_BA4;   ///< Of its box, relative to it (operators/ssd_targets.h: kSsdCoding).
+  torch::Tensor codes_BA4;   ///< Of its box, relative to it (kernels/ssd_matching.h: kSsdCoding).
   torch::Tensor logits_BAK;  ///< Of its class.
 };
 
@@ -82,11 +83,6 @@ TORCH_MODULE(Ssd);
 struct SsdLosses {
   torch::Tensor boxes;    ///< 0-dim
   torch::Tensor classes;  ///< 0-dim
-};
-
-struct SsdLossOptions {
-  double overlap = 0.5;        ///< Default boxes that overlap with a box by more take it.
-  double negatives_ratio = 3;  ///< Of background to matched default boxes.
 };
 
 /// Of each image with a box, divided by its number P of matched default boxes; of one without it is 0:

@@ -7,7 +7,7 @@
 
 #include "packs/vision/kernels/boxes.h"
 #include "packs/vision/kernels/nms.h"
-#include "packs/vision/operators/ssd_targets.h"
+#include "packs/vision/kernels/ssd_matching.h"
 
 namespace trireme::vision {
 namespace {

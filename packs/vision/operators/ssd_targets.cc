@@ -3,14 +3,10 @@
 #include <ATen/Functions.h>
 #include <torch/library.h>
 
-#include <algorithm>
 #include <span>
-#include <string>
 #include <tuple>
 #include <vector>
 
-#include "packs/vision/kernels/boxes.h"
-#include "packs/vision/kernels/matching.h"
 #include "trireme/engine/operators/kernel_operator.h"
 #include "trireme/error.h"
 
@@ -24,31 +20,14 @@ using Targets = std::tuple<at::Tensor, at::Tensor>;
 
 constexpr std::int64_t kCorners = 4;
 
-/// One image's part of the batch. Boxes are those in front of the first label 0.
-struct TargetsOfImage {
-  const float* boxes;
-  std::span<const std::int64_t> labels;
-  std::span<const float> anchors;
-  std::int64_t* classes;
-  float* codes;
-
-  std::int64_t num_anchors() const { return std::ssize(anchors) / kCorners; }
-};
-
-/// Matches, then codes of the matched anchors alone.
-void match_image(const TargetsOfImage& image, float threshold) {
-  const std::int64_t num_boxes = std::ranges::find(image.labels, 0) - image.labels.begin();
-  const std::int64_t num_anchors = image.num_anchors();
-  std::vector<float> overlaps(static_cast<std::size_t>(num_boxes * num_anchors));
-  box_overlaps(image.boxes, num_boxes, image.anchors.data(), num_anchors, overlaps.data());
-  std::vector<std::int64_t> matches(static_cast<std::size_t>(num_anchors));
-  match_ssd(threshold, overlaps, num_boxes, matches);
-  for (std::int64_t a = 0; a < num_anchors; ++a) {
+/// Classes and codes of the matched anchors; the others stay as they are.
+void write_targets(const SsdTruth& truth, float threshold, std::int64_t* classes, float* codes) {
+  const std::vector<std::int64_t> matches = ssd_matches(truth, threshold);
+  for (std::int64_t a = 0; a < truth.num_anchors(); ++a) {
     const std::int64_t match = matches[static_cast<std::size_t>(a)];
     if (match < 0) continue;
-    image.classes[a] = image.labels[static_cast<std::size_t>(match)];
-    encode_boxes(kSsdCoding, image.boxes + kCorners * match, image.anchors.data() + kCorners * a, 1,
-                 image.codes + kCorners * a);
+    classes[a] = truth.labels[static_cast<std::size_t>(match)];
+    encode_boxes(kSsdCoding, truth.box(match), truth.anchor(a), 1, codes + kCorners * a);
   }
 }
 
@@ -73,18 +52,17 @@ Targets run_ssd_targets(const at::Tensor& given_boxes, const at::Tensor& given_l
   auto* codes = static_cast<float*>(std::get<1>(result).mutable_data_ptr());
   const std::span corners(static_cast<const float*>(anchors.const_data_ptr()),
                           static_cast<std::size_t>(anchors.numel()));
-  operators::internal::on_torch_threads(batch, [&](std::int64_t b) {
-    try {
-      match_image({.boxes = all_boxes + b * places * kCorners,
-                   .labels = {all_labels + b * places, static_cast<std::size_t>(places)},
-                   .anchors = corners,
-                   .classes = classes + b * count,
-                   .codes = codes + b * count * kCorners},
-                  static_cast<float>(threshold));
-    } catch (const Error& error) {
-      expect.fail("image " + std::to_string(b) + ": " + error.message());
-    }
-  });
+  try {
+    for_each_image(batch, operators::internal::on_torch_threads, [&](std::int64_t b) {
+      const SsdTruth truth = {.boxes = all_boxes + b * places * kCorners,
+                              .labels = {all_labels + b * places, static_cast<std::size_t>(places)},
+                              .anchors = corners};
+      write_targets(truth, static_cast<float>(threshold), classes + b * count,
+                    codes + b * count * kCorners);
+    });
+  } catch (const Error& error) {
+    expect.fail(error.message());
+  }
   return result;
 }
 

@@ -2,12 +2,9 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "packs/vision/kernels/boxes.h"
+#include "packs/vision/kernels/ssd_matching.h"
 
 namespace trireme::vision {
-
-/// How SSD writes boxes: variances 0.1 of centres, 0.2 of sides.
-inline constexpr BoxCoding kSsdCoding = {.weights = {10, 10, 5, 5}};
 
 /// What each anchor of each image should say.
 struct SsdTargets {

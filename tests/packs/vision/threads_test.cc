@@ -10,6 +10,7 @@
 #include "packs/vision/kernels/boxes.h"
 #include "packs/vision/kernels/matching.h"
 #include "packs/vision/kernels/nms.h"
+#include "packs/vision/kernels/ssd_loss.h"
 #include "tests/kernels/same_bits.h"
 #include "trireme/error.h"
 
@@ -88,6 +89,60 @@ TEST(VisionThreads, ChangeNothingInOverlapsCodesAndMatching) {
     Bytes made;
     append_bits(codes, made);
     append_bits(decoded, made);
+    return made;
+  });
+}
+
+TEST(VisionThreads, ChangeNothingInSsdLosses) {
+  constexpr std::int64_t kImages = 5, kPlaces = 3, kAnchors = 2'000, kClasses = 21;
+  const Scene anchors = make_scene(kAnchors);
+  std::mt19937 random(6);
+  std::normal_distribution<float> normal;
+  std::vector<float> codes(kImages * kAnchors * 4), logits(kImages * kAnchors * kClasses), boxes;
+  std::vector<std::int64_t> labels;
+  std::ranges::generate(codes, [&] { return normal(random); });
+  std::ranges::generate(logits, [&] { return normal(random); });
+  for (std::int64_t i = 0; i < kImages * kPlaces; ++i) {  // some of the anchors, a little wider
+    const auto anchor = anchors.boxes.begin() + 4 * (i * 130);
+    boxes.insert(boxes.end(), anchor, anchor + 4);
+    boxes[boxes.size() - 2] += 0.5F;
+    labels.push_back(i % 4);  // images with 0 to 3 boxes
+  }
+  const SsdBatch batch = {.num_images = kImages,
+                          .num_anchors = kAnchors,
+                          .num_classes = kClasses,
+                          .num_places = kPlaces,
+                          .codes = codes.data(),
+                          .logits = logits.data(),
+                          .boxes = boxes.data(),
+                          .labels = labels.data(),
+                          .anchors = anchors.boxes.data()};
+  const std::vector<float> gradients = {1, -2, 3, 4, 5};
+  expect_same_bits("ssd_loss", [&](const kernels::Spread& spread) {
+    std::vector<float> of_boxes(kImages), of_classes(kImages), log_sums(kImages * kAnchors);
+    std::vector<float> slopes(codes.size()), by_codes(codes.size()), by_logits(logits.size());
+    std::vector<std::int64_t> num_matched(kImages), classes(kImages * kAnchors);
+    std::vector<std::uint8_t> is_chosen(kImages * kAnchors);
+    ssd_loss(
+        {}, batch,
+        {.boxes = of_boxes.data(), .classes = of_classes.data(), .num_matched = num_matched.data()},
+        {.classes = classes.data(),
+         .is_chosen = is_chosen.data(),
+         .log_sums = log_sums.data(),
+         .slopes = slopes.data()},
+        spread);
+    ssd_loss_backward(batch,
+                      {.classes = classes.data(),
+                       .is_chosen = is_chosen.data(),
+                       .log_sums = log_sums.data(),
+                       .slopes = slopes.data()},
+                      {.boxes = gradients, .classes = gradients}, by_codes.data(), by_logits.data(),
+                      spread);
+    Bytes made;
+    for (const auto* values : {&of_boxes, &of_classes, &by_codes, &by_logits}) {
+      append_bits(*values, made);
+    }
+    append_bits(num_matched, made);
     return made;
   });
 }

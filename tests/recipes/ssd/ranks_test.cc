@@ -40,9 +40,7 @@ TEST_F(SsdRanks, TheCutModelIsTheModel) {
   const Workload one = train::construct(make, kSeed);
   const train::BatchReader reader(one.training, one.model);
   const graph::Graph graph = record::record(one.model, reader.maker(), graph::Mode::kTrain).graph;
-  for (const char* op : {"trireme::ssd_targets", "trireme::hard_negatives"}) {
-    EXPECT_EQ(std::ranges::count(graph.nodes, op, &graph::Node::op), 1) << op;
-  }
+  EXPECT_EQ(std::ranges::count(graph.nodes, "trireme::ssd_loss", &graph::Node::op), 1);
   const auto plan = layout::make_manual_plan(graph, graph::graph_sha256(graph),
                                              layout::even_cuts(graph, 2), {8, 4, 1});
   for (const Comparison& result :

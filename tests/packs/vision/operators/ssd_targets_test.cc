@@ -6,16 +6,10 @@
 #include <limits>
 
 #include "tests/engine/operators/beside_torch.h"
+#include "tests/packs/vision/operators/random_boxes.h"
 
 namespace trireme::vision {
 namespace {
-
-/// [n, 4], of sides from 0.05 to 0.45, in 0 to 1.
-at::Tensor random_boxes(std::int64_t n) {
-  const auto side = torch::rand({n, 2}) * 0.4 + 0.05;
-  const auto corner = torch::rand({n, 2}) * (1 - side);
-  return torch::cat({corner, corner + side}, 1);
-}
 
 /// inter / union, [M, A].
 at::Tensor torch_overlaps(const at::Tensor& boxes, const at::Tensor& anchors) {
