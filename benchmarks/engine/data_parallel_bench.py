@@ -16,16 +16,7 @@ from pathlib import Path
 
 MICROBATCH = 4
 # A small part is held out, so that evaluations take seconds.
-MODEL = [
-    "--model",
-    "bert",
-    "--bert-size",
-    "small",
-    "--bert-blocks",
-    "8",
-    "--bert-held-out",
-    "0.005",
-]
+MODEL = "--model bert --bert-size small --bert-blocks 8 --bert-held-out 0.005".split()
 
 
 class Bench:

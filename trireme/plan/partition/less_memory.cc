@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/layout/choose_regions.h"
 #include "trireme/plan/layout/plan_check.h"
+#include "trireme/plan/partition/cut_places.h"
 #include "trireme/plan/partition/more_regions.h"
 #include "trireme/plan/schedule/execution.h"
 #include "trireme/plan/schedule/schedules.h"
@@ -92,6 +92,20 @@ Candidate in_more_regions(const Problem& problem, const graph::Graph& planned,
 /// What stages that hold little run again at a time.
 enum class Again : std::uint8_t { kStage, kRegion };
 
+/// What is tried, one after the other.
+std::vector<Again> ways_to_run_again(Recompute recompute) {
+  switch (recompute) {
+    case Recompute::kNone:
+      return {Again::kStage};  // Offload alone.
+    case Recompute::kRegions:
+      return {Again::kRegion};
+    case Recompute::kAuto:
+    case Recompute::kAll:
+      return {Again::kStage, Again::kRegion};
+  }
+  return {};
+}
+
 /// Cuts for stages that hold as little as the options let them.
 class LeanCuts {
  public:
@@ -99,23 +113,19 @@ class LeanCuts {
 
   LeanCuts(const Problem& problem, const graph::Graph& planned, const Candidate& start, Again again)
       : problem_(problem),
-        in_regions_(again == Again::kRegion || problem.options.recompute == Recompute::kRegions),
+        in_regions_(again == Again::kRegion),
         setting_{start.plan.schedule.name, start.plan.copied_nodes, planned},
         best_(start),
-        left_{total_excess(problem, start), start.forecast.simulation.step_us} {
-    const std::vector<bool> allowed = graph::allowed_cuts(planned);
-    for (int c = 1; c + 1 < static_cast<int>(allowed.size()); ++c) {
-      if (allowed[c]) places_.push_back(c);
-    }
+        left_{total_excess(problem, start), start.forecast.simulation.step_us},
+        places_(planned) {
     const auto size = std::ssize(planned.nodes) +
                       problem.num_microbatches() * static_cast<std::int64_t>(problem.num_stages);
     num_tries_ = std::clamp(kMostSteps / size, kLeastTries, kMostTries);
   }
 
   Candidate find() {
-    if (num_partitions() <= static_cast<double>(num_tries_)) {
-      Cuts cuts;
-      try_all(0, cuts);
+    if (places_.num_partitions(problem_.num_stages) <= static_cast<double>(num_tries_)) {
+      places_.for_each_partition(problem_.num_stages, [this](const Cuts& cuts) { try_cuts(cuts); });
     } else {
       climb();
     }
@@ -126,33 +136,13 @@ class LeanCuts {
  private:
   static constexpr std::int64_t kMostSteps = 1'000'000, kLeastTries = 16, kMostTries = 500;
 
-  double num_partitions() const {
-    double count = 1;
-    for (int k = 1; k < problem_.num_stages; ++k)
-      count *= (static_cast<double>(places_.size()) - k + 1) / k;
-    return std::max(count, 0.0);
-  }
-
-  void try_all(std::size_t place, Cuts& cuts) {
-    const std::size_t num_left = static_cast<std::size_t>(problem_.num_stages) - 1 - cuts.size();
-    if (num_left == 0) {
-      try_cuts(cuts);
-      return;
-    }
-    for (; place + num_left <= places_.size(); ++place) {
-      cuts.push_back(places_[place]);
-      try_all(place + 1, cuts);
-      cuts.pop_back();
-    }
-  }
-
   /// Cuts, alone and with those after them, by ever smaller distances, as long as that leaves less to be saved.
   void climb() {
     Cuts cuts;
     for (std::size_t s = 1; s < best_.plan.stages.size(); ++s)
       cuts.push_back(best_.plan.stages[s].begin);
     try_cuts(cuts);
-    for (std::ptrdiff_t distance = std::ssize(places_) / 4; distance > 0; distance /= 2) {
+    for (std::ptrdiff_t distance = std::ssize(places_.all()) / 4; distance > 0; distance /= 2) {
       while (move_some(cuts, distance)) continue;
     }
   }
@@ -161,7 +151,7 @@ class LeanCuts {
     for (std::size_t first = 0; first < cuts.size(); ++first) {
       for (std::size_t last = first; last < cuts.size(); ++last) {
         for (const std::ptrdiff_t step : {-distance, distance}) {
-          std::optional<Cuts> moved = this->moved(cuts, first, last, step);
+          std::optional<Cuts> moved = places_.moved(cuts, {first, last, step});
           if (!moved || !try_cuts(*moved)) continue;
           cuts = *std::move(moved);
           return true;
@@ -169,20 +159,6 @@ class LeanCuts {
       }
     }
     return false;
-  }
-
-  /// Cuts `first` to `last` by `step` places; nothing where they would meet others.
-  std::optional<Cuts> moved(Cuts cuts, std::size_t first, std::size_t last,
-                            std::ptrdiff_t step) const {
-    for (std::size_t c = first; c <= last; ++c) {
-      const auto at = std::ranges::lower_bound(places_, cuts[c]) - places_.begin() + step;
-      if (at < 0 || at >= std::ssize(places_)) return std::nullopt;
-      cuts[c] = places_[at];
-    }
-    const bool ascends = (first == 0 || cuts[first - 1] < cuts[first]) &&
-                         (last + 1 == cuts.size() || cuts[last] < cuts[last + 1]);
-    if (!ascends) return std::nullopt;
-    return cuts;
   }
 
   /// Whether they are better than all before.
@@ -252,7 +228,7 @@ class LeanCuts {
   Setting setting_;
   Candidate best_;
   std::pair<std::int64_t, double> left_;  ///< Of the best: excess, step.
-  Cuts places_;
+  CutPlaces places_;
   std::int64_t num_tries_ = 0;
 };
 
@@ -272,9 +248,8 @@ Candidate with_less_memory(const Problem& problem, Candidate candidate) {
   candidate = as_long_as_it_helps(problem, planned, std::move(candidate), with_one_more);
   candidate = in_more_regions(problem, planned, std::move(candidate));
   if (problem.num_stages == 1) return candidate;
-  for (const Again again : {Again::kStage, Again::kRegion}) {
+  for (const Again again : ways_to_run_again(problem.options.recompute)) {
     if (total_excess(problem, candidate) == 0) break;
-    if (again == Again::kRegion && problem.options.recompute == Recompute::kNone) break;
     candidate = LeanCuts(problem, planned, candidate, again).find();
     candidate = in_more_regions(problem, planned, std::move(candidate));
   }

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <limits>
 
-#include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/partition/chain.h"
 #include "trireme/plan/partition/range_cost.h"
 
@@ -37,16 +36,12 @@ Search::Search(const Problem& problem, const Setting& setting, const SearchEffor
       setting_(setting),
       effort_(effort),
       judge_(problem, setting),
-      allowed_(graph::allowed_cuts(setting.planned)) {
-  for (int c = 1; c + 1 < static_cast<int>(allowed_.size()); ++c) {
-    if (allowed_[c]) places_.push_back(c);
-  }
-}
+      places_(setting.planned) {}
 
 std::optional<Search::Found> Search::find(const Goal& goal, const std::vector<Cuts>& starts,
                                           const std::optional<Score>& incumbent) {
   judge_.begin(goal);
-  if (num_partitions() * static_cast<double>(judge_.price()) <=
+  if (places_.num_partitions(problem_.num_stages) * static_cast<double>(judge_.price()) <=
       static_cast<double>(effort_.exhaustive)) {
     return try_all();
   }
@@ -79,39 +74,18 @@ std::optional<Search::Found> Search::find(const Goal& goal, const std::vector<Cu
   return best;
 }
 
-/// Ways to choose the cuts, required ones or not.
-double Search::num_partitions() const {
-  double count = 1;
-  for (int k = 1; k < problem_.num_stages; ++k) {
-    count *= (static_cast<double>(places_.size()) - k + 1) / k;
-  }
-  return std::max(count, 0.0);
-}
-
 std::optional<Search::Found> Search::try_all() {
   std::optional<Found> best;
-  Cuts cuts;
-  try_all(0, cuts, best);
-  if (best) best->score = judge_.score(best->cuts);
-  return best;
-}
-
-void Search::try_all(std::size_t place, Cuts& cuts, std::optional<Found>& best) {
-  const std::size_t num_left = static_cast<std::size_t>(problem_.num_stages) - 1 - cuts.size();
-  if (num_left == 0) {
+  places_.for_each_partition(problem_.num_stages, [&](const Cuts& cuts) {
     if (!keeps_required(cuts)) return;
     if (!best) {
       best = Found{cuts, judge_.score(cuts)};
     } else if (const std::optional<Score> score = judge_.better(cuts, best->score)) {
       best = Found{cuts, *score};
     }
-    return;
-  }
-  for (; place + num_left <= places_.size(); ++place) {
-    cuts.push_back(places_[place]);
-    try_all(place + 1, cuts, best);
-    cuts.pop_back();
-  }
+  });
+  if (best) best->score = judge_.score(best->cuts);
+  return best;
 }
 
 std::vector<Search::Cuts> Search::starts(const Goal& goal) {
@@ -139,11 +113,11 @@ std::vector<Search::Cuts> Search::starts(const Goal& goal) {
 /// About as many places in each stage where `power` is 1; more in the later ones where it is above.
 Search::Cuts Search::spread_cuts(double power) const {
   Cuts cuts;
-  const auto size = static_cast<double>(places_.size());
+  const auto size = static_cast<double>(places_.all().size());
   for (int s = 1; s < problem_.num_stages; ++s) {
     const double part = std::pow(static_cast<double>(s) / problem_.num_stages, power);
     const auto place = static_cast<std::size_t>(size * part);
-    if (place < places_.size()) cuts.push_back(places_[place]);
+    if (place < places_.all().size()) cuts.push_back(places_.all()[place]);
   }
   return cuts;
 }
@@ -153,7 +127,7 @@ Search::Cuts Search::spread_cuts(double power) const {
 std::vector<Search::Cuts> Search::fastest() {
   RangeCost ranges(setting_.planned, problem_.profile, range_rules(problem_, setting_),
                    RangeGoal::kTime);
-  ChainRules rules{allowed_, problem_.options.cuts, {}};
+  ChainRules rules{places_.allowed(), problem_.options.cuts, {}};
   for (int s = 0; s < problem_.num_stages; ++s) {
     rules.limits.push_back(static_cast<double>(problem_.memory_limit(s)));
   }
@@ -180,7 +154,7 @@ std::optional<Search::Cuts> Search::least_memory(double max_stage_us) {
                    RangeGoal::kMemory);
   const std::vector<double> limits(static_cast<std::size_t>(problem_.num_stages), max_stage_us);
   const std::optional<ChainCuts> chain =
-      cut_chain(ranges, {allowed_, problem_.options.cuts, limits});
+      cut_chain(ranges, {places_.allowed(), problem_.options.cuts, limits});
   if (!chain) return std::nullopt;
   return chain->cuts;
 }
@@ -203,10 +177,10 @@ bool Search::place_pairs(Found& best, std::int64_t until) {
 /// Cuts `first` and the next one, anywhere between their neighbours.
 bool Search::place_pair(Found& best, std::size_t first, std::int64_t until) {
   const int after = first == 0 ? 0 : best.cuts[first - 1];
-  const int before =
-      first + 2 == best.cuts.size() ? static_cast<int>(allowed_.size()) - 1 : best.cuts[first + 2];
-  const auto begin = std::upper_bound(places_.begin(), places_.end(), after);
-  const auto end = std::lower_bound(begin, places_.end(), before);
+  const int before = first + 2 == best.cuts.size() ? static_cast<int>(places_.allowed().size()) - 1
+                                                   : best.cuts[first + 2];
+  const auto begin = std::upper_bound(places_.all().begin(), places_.all().end(), after);
+  const auto end = std::lower_bound(begin, places_.all().end(), before);
   if (end - begin > kMostPlaces) return false;
   bool is_better = false;
   Cuts cuts = best.cuts;
@@ -225,11 +199,12 @@ bool Search::place_pair(Found& best, std::size_t first, std::int64_t until) {
 }
 
 void Search::move(Found& best, std::int64_t until) {
-  const std::vector<Move> moves = this->moves();
+  const std::vector<CutMove> moves = this->moves();
   std::size_t at = 0, num_failed = 0;
   while (num_failed < moves.size() && judge_.spent() < until) {
-    const std::optional<Cuts> cuts = moved(best.cuts, moves[at]);
-    if (const auto score = cuts ? judge_.better(*cuts, best.score) : std::nullopt) {
+    const std::optional<Cuts> cuts = places_.moved(best.cuts, moves[at]);
+    const bool is_one = cuts && keeps_required(*cuts);
+    if (const auto score = is_one ? judge_.better(*cuts, best.score) : std::nullopt) {
       best = {*cuts, *score};
       num_failed = 0;
       continue;  // The same move may pay again.
@@ -239,16 +214,16 @@ void Search::move(Found& best, std::int64_t until) {
   }
 }
 
-std::vector<Search::Move> Search::moves() const {
+std::vector<CutMove> Search::moves() const {
   std::vector<int> distances;
-  const int furthest = static_cast<int>(places_.size());
+  const int furthest = static_cast<int>(places_.all().size());
   for (int d = 1; d < furthest; d = d < kNear ? d + 1 : d + d / 4) distances.push_back(d);
   const auto num_cuts = static_cast<std::size_t>(problem_.num_stages) - 1;
   std::vector<std::size_t> lengths = {1, 2};
   if (num_cuts <= kShort) {
     for (std::size_t length = 3; length <= num_cuts; ++length) lengths.push_back(length);
   }
-  std::vector<Move> moves;
+  std::vector<CutMove> moves;
   for (std::size_t c = 0; c < num_cuts; ++c) {
     for (const int distance : distances) {
       for (const int signed_distance : {-distance, distance}) {
@@ -261,26 +236,13 @@ std::vector<Search::Move> Search::moves() const {
   return moves;
 }
 
-std::optional<Search::Cuts> Search::moved(const Cuts& cuts, const Move& move) const {
-  Cuts moved = cuts;
-  for (std::size_t c = move.first; c <= move.last; ++c) {
-    const auto at = std::lower_bound(places_.begin(), places_.end(), cuts[c]) - places_.begin();
-    const std::ptrdiff_t place = at + move.distance;
-    if (place < 0 || place >= static_cast<std::ptrdiff_t>(places_.size())) return std::nullopt;
-    moved[c] = places_[place];
-  }
-  const bool ascends = (move.first == 0 || moved[move.first - 1] < moved[move.first]) &&
-                       (move.last + 1 == moved.size() || moved[move.last] < moved[move.last + 1]);
-  if (!ascends || !keeps_required(moved)) return std::nullopt;
-  return moved;
-}
-
 /// Whether the cuts are ones of this problem.
 bool Search::suits(const Cuts& cuts) const {
   return static_cast<int>(cuts.size()) + 1 == problem_.num_stages && keeps_required(cuts) &&
          std::adjacent_find(cuts.begin(), cuts.end(), std::greater_equal<>()) == cuts.end() &&
          std::all_of(cuts.begin(), cuts.end(), [this](int cut) {
-           return cut > 0 && cut + 1 < static_cast<int>(allowed_.size()) && allowed_[cut];
+           return cut > 0 && cut + 1 < static_cast<int>(places_.allowed().size()) &&
+                  places_.allowed()[cut];
          });
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "trireme/plan/partition/cut_places.h"
 #include "trireme/plan/partition/judge.h"
 
 namespace trireme::partition {
@@ -44,16 +45,7 @@ class Search {
                             const std::optional<Score>& incumbent = std::nullopt);
 
  private:
-  /// Of cuts first .. last by so many allowed places.
-  struct Move {
-    std::size_t first;
-    std::size_t last;
-    int distance;
-  };
-
-  double num_partitions() const;
   std::optional<Found> try_all();
-  void try_all(std::size_t place, Cuts& cuts, std::optional<Found>& best);
   std::vector<Cuts> starts(const Goal& goal);
   std::vector<Cuts> fastest();
   std::optional<Cuts> least_memory(double max_stage_us);
@@ -62,9 +54,7 @@ class Search {
   bool place_pairs(Found& best, std::int64_t until);
   bool place_pair(Found& best, std::size_t first, std::int64_t until);
   Cuts spread_cuts(double power) const;
-  std::vector<Move> moves() const;
-  /// The cuts after the move; nothing where that cannot be.
-  std::optional<Cuts> moved(const Cuts& cuts, const Move& move) const;
+  std::vector<CutMove> moves() const;
   bool suits(const Cuts& cuts) const;
   bool keeps_required(const Cuts& cuts) const;
 
@@ -72,8 +62,7 @@ class Search {
   const Setting& setting_;
   SearchEffort effort_;
   Judge judge_;
-  std::vector<bool> allowed_;
-  std::vector<int> places_;  ///< Allowed cuts, ascending.
+  CutPlaces places_;
 };
 
 }  // namespace trireme::partition
