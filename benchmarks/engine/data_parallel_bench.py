@@ -15,8 +15,8 @@ import tempfile
 from pathlib import Path
 
 MICROBATCH = 4
-# A small part is held out, so that evaluations take seconds.
-MODEL = "--model bert --bert-size small --bert-blocks 8 --bert-held-out 0.005".split()
+MODEL = ["--model", "bert", "--bert-size", "small", "--bert-blocks", "8"]
+DATA = ["--bert-held-out", "0.005"]  # Little, so that evaluations take seconds.
 
 
 class Bench:
@@ -27,7 +27,7 @@ class Bench:
         batch = replicas * self.options.microbatches * MICROBATCH
         cache = ["--bert-cache", str(self.folder / "cache")]
         return [
-            *(self.program, *MODEL, *cache, "train", "--stages", "1"),
+            *(self.program, *MODEL, *DATA, *cache, "train", "--stages", "1"),
             *("--replicas", str(replicas), "--lanes", str(replicas), "--batch", str(batch)),
             *("--microbatch", str(MICROBATCH), "--steps", str(self.options.steps)),
             *("--no-first-step-check", *words),
