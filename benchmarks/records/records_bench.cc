@@ -115,6 +115,9 @@ int measure(const char* form, const fs::path& folder) {
   const auto records = data::open_records({folder});
   const double open = seconds_since(begin);
   const double kept = resident_mib() - before;
+  begin = Clock::now();
+  const std::string identity = records->identity();
+  const double identify = seconds_since(begin);
   const std::int64_t count = records->num_records();
   const data::SampleOrder order(count, 1);
   std::vector<std::vector<std::byte>> texts;
@@ -130,8 +133,9 @@ int measure(const char* form, const fs::path& folder) {
     if (text_of(order.sample_at(i)) != found) ++wrong;
   }
   fmt::print(
-      "{:<9} records {}  opened in {:.3f} s  memory kept {:.1f} MiB  read {:.2f} us  wrong {}\n",
-      form, count, open, kept, read / kReads * 1e6, wrong);
+      "{:<9} records {}  opened in {:.3f} s, identity {:.3f} s  memory kept {:.1f} MiB  read "
+      "{:.2f} us  wrong {}\n",
+      form, count, open, identify, kept, read / kReads * 1e6, wrong);
   std::fflush(stdout);
   return wrong;
 }

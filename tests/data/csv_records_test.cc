@@ -97,6 +97,33 @@ TEST_F(CsvRecordsTest, WhatIsWrittenIsReadInEveryPacking) {
   }
 }
 
+TEST(CsvRows, CountsOfPlainRowsAreTheParsers) {
+  std::mt19937_64 random(9);
+  int num_plain = 0, num_others = 0;
+  for (int i = 0; i < 20000; ++i) {
+    constexpr std::string_view kLetters[] = {"a", "\"", ",", "\"a,\"", "\r", {"\0", 1}, "b"};
+    std::string line;
+    for (std::uint64_t k = random() % 6; k > 0; --k) {
+      line += kLetters[random() % std::size(kLetters)];
+    }
+    line += random() % 2 == 0 ? "\n" : "\r\n";
+    const CsvFormat format{.has_quotes = random() % 4 > 0};
+    CsvRows rows(format);
+    const std::size_t count = rows.num_plain_values(line);
+    if (count == 0) {
+      ++num_others;
+      continue;
+    }
+    ++num_plain;
+    ASSERT_TRUE(rows.add(line)) << line;
+    ASSERT_EQ(rows.values().size(), count) << line;
+  }
+  EXPECT_GT(num_plain, 2000);
+  EXPECT_GT(num_others, 2000);
+  EXPECT_EQ(CsvRows({}).num_plain_values("1,\"two, and\",3\r\n"), 3U);
+  EXPECT_EQ(CsvRows({}).num_plain_values("1,two"), 0U) << "the file may go on";
+}
+
 TEST_F(CsvRecordsTest, ARowThatIsNoneIsNamedByItsLine) {
   EXPECT_THAT(complaint("a,b\n1,2\n3\n"),
               AllOf(HasSubstr("line 3: there are 1 columns; expected 2: 'a', 'b'")));

@@ -39,11 +39,17 @@ std::string problem_of(const std::vector<std::string>& names) {
 /// The rows of a shard whose bytes arrive in pieces.
 class CsvRecords::ShardReader {
  public:
-  /// Gets the values of a row and its beginning.
-  using TakeRow = std::function<void(const std::vector<std::string>& values, std::int64_t begin)>;
+  using TakeHeader = std::function<void(const std::vector<std::string>& names)>;
+  /// Gets a row's beginning and how many values it has.
+  using TakeRow = std::function<void(std::int64_t begin, std::size_t num_values)>;
 
-  ShardReader(const CsvRecords& records, int shard, TakeRow take)
-      : records_(records), shard_(shard), take_(std::move(take)), rows_(records.format_) {}
+  /// Without `take_header` the first row is one as the others.
+  ShardReader(const CsvRecords& records, int shard, TakeHeader take_header, TakeRow take_row)
+      : records_(records),
+        shard_(shard),
+        take_header_(std::move(take_header)),
+        take_row_(std::move(take_row)),
+        rows_(records.format_) {}
 
   void add(std::span<const std::byte> piece) {
     std::string_view text(reinterpret_cast<const char*>(piece.data()), piece.size());
@@ -53,29 +59,47 @@ class CsvRecords::ShardReader {
     }
     while (!text.empty()) {
       const std::string_view part = text.substr(0, text.find('\n') + 1);  // all where there is none
-      const std::string_view line = part.empty() ? text : part;
-      const bool is_blank = at_ == begin_ && (line == "\n" || line == "\r\n");
-      at_ += std::ssize(line);
-      if (is_blank) {
-        begin_row();
-      } else {
-        step([&] { return rows_.add(line); });
-      }
-      if (line.ends_with('\n')) ++line_;
-      text.remove_prefix(line.size());
+      add_line(part.empty() ? text : part);
+      text.remove_prefix(part.empty() ? text.size() : part.size());
     }
   }
 
   void finish() {
-    step([&] { return rows_.finish(); });
+    step([&] { return take_if(rows_.finish()); });
   }
 
  private:
+  /// A line, or a part of one.
+  void add_line(std::string_view line) {
+    const bool is_first = at_ == begin_;  // of its row
+    const bool is_blank = is_first && (line == "\n" || line == "\r\n");
+    const std::size_t num_plain = is_first && !take_header_ ? rows_.num_plain_values(line) : 0;
+    at_ += std::ssize(line);
+    if (is_blank) {
+      begin_row();
+    } else if (num_plain > 0) {
+      step([&] { return take_row_(begin_, num_plain), true; });
+    } else {
+      step([&] { return take_if(rows_.add(line)); });
+    }
+    if (line.ends_with('\n')) ++line_;
+  }
+
+  bool take_if(bool is_row_over) {
+    if (!is_row_over) return false;
+    if (const TakeHeader take_header = std::exchange(take_header_, nullptr)) {
+      take_header(rows_.values());
+    } else {
+      take_row_(begin_, rows_.values().size());
+    }
+    return true;
+  }
+
+  /// `action` returns whether a row is over.
   template <typename Action>
   void step(Action action) {
     try {
       if (!action()) return;
-      take_(rows_.values(), begin_);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kCorruptData) throw;
       const std::string end = line_ == first_line_ ? "" : " to " + std::to_string(line_);
@@ -93,7 +117,8 @@ class CsvRecords::ShardReader {
 
   const CsvRecords& records_;
   int shard_;
-  TakeRow take_;
+  TakeHeader take_header_;  // until the header is there
+  TakeRow take_row_;
   CsvRows rows_;
   std::int64_t at_ = 0, begin_ = 0;         // begin_: of the row, after the one before
   std::int64_t line_ = 1, first_line_ = 1;  // first_line_: of the row
@@ -122,17 +147,17 @@ void CsvRecords::take_header(int shard, const std::vector<std::string>& names) {
 }
 
 void CsvRecords::add_shard(int shard) {
-  bool is_header = has_header_;
-  const auto take = [&](const std::vector<std::string>& values, std::int64_t begin) {
-    if (std::exchange(is_header, false)) return take_header(shard, values);
-    if (values.size() != columns_.size()) {
+  ShardReader::TakeHeader take_names;
+  if (has_header_) take_names = [&](const auto& names) { take_header(shard, names); };
+  const auto take_row = [&](std::int64_t begin, std::size_t num_values) {
+    if (num_values != columns_.size()) {
       throw Error(ErrorKind::kCorruptData,
-                  "there are " + std::to_string(values.size()) + " columns; expected " +
+                  "there are " + std::to_string(num_values) + " columns; expected " +
                       std::to_string(columns_.size()) + ": " + list_of(columns_));
     }
     index_.add(begin);
   };
-  ShardReader reader(*this, shard, take);
+  ShardReader reader(*this, shard, take_names, take_row);
   shards_.scan(shard, [&](std::span<const std::byte> piece) { reader.add(piece); });
   reader.finish();
   if (index_.finish_shard(shards_.num_bytes(shard)) == 0) shards_.refuse(shard, "has no rows");

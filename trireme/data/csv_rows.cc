@@ -42,7 +42,7 @@ struct CsvRows::Parser {
   }
 };
 
-CsvRows::CsvRows(CsvFormat format) : parser_(std::make_unique<Parser>()) {
+CsvRows::CsvRows(CsvFormat format) : parser_(std::make_unique<Parser>()), format_(format) {
   csv_parser& parser = parser_->parser;
   if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0) {
     throw Error(ErrorKind::kResourceExhausted, "no parser for rows of CSV");
@@ -78,6 +78,30 @@ bool CsvRows::finish() {
     refuse_row("a quote is open where the file ends");
   }
   return parser_->is_row_over();
+}
+
+std::size_t CsvRows::num_plain_values(std::string_view line) const {
+  if (!line.ends_with('\n')) return 0;
+  line.remove_suffix(line.ends_with("\r\n") ? 2 : 1);
+  if (line.empty()) return 0;
+  const auto is_special = [&](char letter) {
+    return letter == '"' ? format_.has_quotes : letter == '\r' || letter == '\0';
+  };
+  for (std::size_t count = 1;; ++count) {
+    std::size_t end = 0;  // of the value
+    if (format_.has_quotes && line.starts_with('"')) {
+      end = line.find('"', 1);
+      if (end == std::string_view::npos) return 0;
+      ++end;
+    } else {
+      while (end < line.size() && line[end] != format_.separator) {
+        if (is_special(line[end++])) return 0;
+      }
+    }
+    if (end == line.size()) return count;
+    if (line[end] != format_.separator) return 0;
+    line.remove_prefix(end + 1);
+  }
 }
 
 const std::vector<std::string>& CsvRows::values() const { return parser_->values; }

@@ -125,8 +125,11 @@ std::int64_t MdsRecords::num_samples(int shard) const {
 
 void MdsRecords::check_shard(int shard, std::int64_t num_bytes) const {
   const std::int64_t bytes = shards_.num_bytes(shard);
+  const auto refuse = [&](const std::string& problem) {
+    shards_.refuse(shard, problem + "; it is damaged, or not the index's");
+  };
   const auto expect = [&](bool is_so, const std::string& problem) {
-    if (!is_so) shards_.refuse(shard, problem + "; it is damaged, or not the index's");
+    if (!is_so) refuse(problem);
   };
   expect(bytes == num_bytes,
          "has " + std::to_string(bytes) + " bytes, in the index " + std::to_string(num_bytes));
@@ -144,8 +147,8 @@ void MdsRecords::check_shard(int shard, std::int64_t num_bytes) const {
   expect(word(1) >= head && word(count + 1) == bytes,
          "has samples that lie elsewhere than it does");
   for (std::int64_t i = 0; i < count; ++i) {
-    expect(word(i + 1) <= word(i + 2),
-           "has record " + std::to_string(i) + " that ends before it begins");
+    if (word(i + 1) <= word(i + 2)) continue;
+    refuse("has record " + std::to_string(i) + " that ends before it begins");
   }
 }
 
