@@ -19,6 +19,15 @@ class Followed : public Resume {
     return words;
   }
 
+  /// Made by `partition`, for a batch of 8; nothing else says so.
+  std::string plan_of_two_ranks() {
+    run({"--model", "transformer", "record", "--out", path("recorded")});
+    run({"--model", "transformer", "partition", "--graph", path("recorded/train.graph.json"),
+         "--batch", "8", "--microbatch", "2", "--lanes", "2", "--stages", "2", "--out",
+         path("recorded/plan.json")});
+    return path("recorded/plan.json");
+  }
+
   std::vector<std::int64_t> evaluated_steps() const {
     std::vector<std::int64_t> steps;
     for (const std::string& line : lines_of(text_of(path("run") + "/metrics.jsonl"))) {
@@ -32,7 +41,10 @@ class Followed : public Resume {
 };
 
 TEST_F(Followed, AnEvaluationThatIsGoodEnoughStopsTheRun) {
-  const auto run = start(followed(path("run"), 2, {"--target", "1000"}));
+  const auto run =
+      start({"--model", "transformer", "train", "--plan", plan_of_two_ranks(), "--run", path("run"),
+             "--steps", "1000000", "--no-drift-check", "--evaluate-elsewhere", "--evaluate-every",
+             "20", "--keep-best", "1", "--target", "1000"});
   wait_for_steps(1);
   const auto follower = start({"follow", "--run", path("run")});
   EXPECT_EQ(run->wait(), 0) << run->error() << errors();

@@ -45,15 +45,25 @@ bool is_replaced(const CLI::Option& option, bool shapes_plan) {
          std::ranges::any_of(others, [](const CLI::Option* other) { return other->count() > 0; });
 }
 
-/// Words for the options of `kept` that still count.
-std::vector<std::string> words_for(const CLI::App& verb, const GivenOptions& kept) {
+/// What a run was started with. The batch of one that had a plan's file counts for other plans, too.
+GivenOptions kept_options(const session::RunDocument& run, bool shapes_plan) {
+  GivenOptions kept = run.given;
+  if (!shapes_plan || !kept.contains("plan")) return kept;
+  kept["batch"] = {std::to_string(run.batch.global_batch)};
+  kept["microbatch"] = {std::to_string(run.batch.microbatch)};
+  kept["lanes"] = {std::to_string(run.batch.lanes)};
+  return kept;
+}
+
+/// Words for the options of `run` that still count.
+std::vector<std::string> words_for(const CLI::App& verb, const session::RunDocument& run) {
   const bool shapes_plan =
       reads_run(verb) || std::ranges::any_of(kShapesPlan, [&verb](const std::string& name) {
         const CLI::Option* option = find(verb, name);
         return option != nullptr && option->count() > 0;
       });
   std::vector<std::string> words;
-  for (const auto& [name, values] : kept) {
+  for (const auto& [name, values] : kept_options(run, shapes_plan)) {
     const CLI::Option* option = find(verb, name);
     if (option == nullptr || kNotOfRun.contains(name) || is_replaced(*option, shapes_plan))
       continue;
@@ -94,7 +104,7 @@ void parse_with_run(CLI::App& app, std::span<const char* const> argv) {
   const CLI::App& verb = arguments::called(app);
   const std::filesystem::path run = known_run(verb);
   if (run.empty()) return;
-  const std::vector<std::string> kept = words_for(verb, session::load_kept_run(run).given);
+  const std::vector<std::string> kept = words_for(verb, session::load_kept_run(run));
   std::vector<const char*> all(argv.begin(), argv.end());
   for (const std::string& word : kept) all.push_back(word.c_str());
   if (!kept.empty()) arguments::parse(app, all);
