@@ -1,4 +1,4 @@
-"""How many JPEG images a second become training samples, beside torchvision's DataLoader?
+"""How many JPEG images a second become training samples, beside torchvision's DataLoader and DALI?
 
 Images of 500 x 400 pixels are decoded, randomly cropped and resized to 224 x 224, flipped, and
 normalised to f32. Ours and the peers run in turn; medians of the rounds, and of the rounds' ratios.
@@ -10,7 +10,6 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,32 +20,17 @@ from typing import Any
 import numpy as np
 import torch
 import torchvision
-from PIL import Image
+from photos import HEIGHT, WIDTH, make_images
+from served import Served
 from torch.utils.data import DataLoader
 from torchvision.datasets import ImageFolder
 from torchvision.io import ImageReadMode, decode_image, read_file
 from torchvision.transforms import v2
 
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-WIDTH, HEIGHT, SIZE, BATCH = 500, 400, 224, 64
+SIZE, BATCH = 224, 64
 LEVEL = 1 / 255 / min(DEVIATION)
-
-
-def make_images(folder: Path, photos: Path | None, count: int) -> None:
-    """Photographs, resized; else noise that is smooth, which takes as many bytes."""
-    random = np.random.default_rng(1)
-    files = sorted(photos.glob("*/*.jpg")) if photos else []
-    for i in range(count):
-        if files:
-            image = Image.open(files[i % len(files)]).convert("RGB").resize((WIDTH, HEIGHT))
-        else:
-            coarse = random.integers(0, 256, (HEIGHT // 4, WIDTH // 4, 3), np.uint8)
-            fine = random.normal(0, 8, (HEIGHT, WIDTH, 3))
-            smooth = Image.fromarray(coarse).resize((WIDTH, HEIGHT), Image.Resampling.BICUBIC)
-            image = Image.fromarray(np.clip(np.asarray(smooth) + fine, 0, 255).astype(np.uint8))
-        path = folder / f"class{i % 4}" / f"{i:05d}.jpg"
-        path.parent.mkdir(exist_ok=True)
-        image.save(path, quality=85)
+HERE = Path(__file__).parent
 
 
 def load_bytes(path: str) -> torch.Tensor:
@@ -67,43 +51,28 @@ def training_of(first: list[Any]) -> v2.Compose:
     )
 
 
-PEERS: dict[str, dict[str, Any]] = {
+LOADERS: dict[str, dict[str, Any]] = {
     "pil": {"transform": training_of([])},
     "tensors": {"transform": training_of([]), "loader": load_bytes},
 }
 
 
-class Ours:
+class Ours(Served):
     def __init__(self, program: Path, folder: Path) -> None:
-        self.process = subprocess.Popen(
-            [program, folder, str(SIZE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        self.count = int(self.answer())
+        super().__init__([program, folder, str(SIZE)])
+        self.count = int(self.greeting)
         self.visit = 0
-
-    def answer(self) -> str:
-        assert self.process.stdout
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit("images_bench ended")
-        return line
-
-    def ask(self, text: str) -> str:
-        assert self.process.stdin
-        self.process.stdin.write(text + "\n")
-        self.process.stdin.flush()
-        return self.answer()
 
     def seconds(self, threads: int, count: int) -> float:
         self.visit += 1
         return float(self.ask(f"time {threads} {count} {self.visit}"))
 
 
-def peer_timer(folder: Path, name: str, threads: int) -> Callable[[int], float]:
+def loader_timer(folder: Path, name: str, threads: int) -> Callable[[int], float]:
     """Of one thread the loader works in this process; of several it has as many processes."""
     workers = threads if threads > 1 else 0
     loader = DataLoader(
-        ImageFolder(folder, **PEERS[name]),
+        ImageFolder(folder, **LOADERS[name]),
         batch_size=BATCH,
         shuffle=True,
         num_workers=workers,
@@ -118,6 +87,18 @@ def peer_timer(folder: Path, name: str, threads: int) -> Callable[[int], float]:
         return (time.perf_counter() - begin) * count / done
 
     return seconds
+
+
+def dali_timer(python: Path, folder: Path, threads: int) -> Callable[[int], float]:
+    peer = Served([python, "-B", HERE / "dali_peer.py", folder, str(SIZE), str(BATCH)])
+    return lambda count: float(peer.ask(f"{threads} {count}"))
+
+
+def peers_of(folder: Path, threads: int, python: Path) -> dict[str, Callable[[int], float]]:
+    timers = {name: loader_timer(folder, name, threads) for name in LOADERS}
+    if python.exists():
+        timers["dali"] = dali_timer(python, folder, threads)
+    return timers
 
 
 def largest_difference(ours: Ours, folder: Path) -> float:
@@ -142,8 +123,7 @@ def largest_difference(ours: Ours, folder: Path) -> float:
 def measure(ours: Ours, folder: Path, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     rows = []
     for threads in arguments.threads:
-        for name in PEERS:
-            theirs = peer_timer(folder, name, threads)
+        for name, theirs in peers_of(folder, threads, arguments.peers).items():
             ours.seconds(threads, ours.count)
             theirs(ours.count)
             pairs = []
@@ -173,6 +153,7 @@ def measure(ours: Ours, folder: Path, arguments: argparse.Namespace) -> list[dic
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--program", type=Path, required=True, help="our side, as built")
+    parser.add_argument("--peers", type=Path, required=True, help="a Python that has DALI")
     parser.add_argument("--photos", type=Path, help="folder with a folder of JPEG images a class")
     parser.add_argument("--images", type=int, default=512)
     parser.add_argument("--rounds", type=int, default=5)
@@ -182,7 +163,6 @@ def main() -> int:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "images"
-        folder.mkdir()
         make_images(folder, arguments.photos, arguments.images)
         size = sum(path.stat().st_size for path in folder.glob("*/*")) / arguments.images
         print(
@@ -194,6 +174,8 @@ def main() -> int:
         print(f"evaluation samples differ by {difference:.2f} grey levels at most")
         if difference > 2:
             return 1
+        if not arguments.peers.exists():
+            print("left out: DALI, which is not installed")
         print("threads | peer    | ours im/s | peer im/s | times as fast")
         rows = measure(ours, folder, arguments)
     if arguments.json:

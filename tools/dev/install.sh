@@ -104,6 +104,12 @@ install_tensorflow() {
     echo "dev: no TensorFlow: the tests tensorflow/* will be skipped" >&2
 }
 
+# A venv of its own, since it is large. Without it the benchmark leaves those peers out, and says so.
+install_data_peers() {
+  (fill_venv requirements-data.txt "DALI and WebDataset, to compare with" build/data/venv) ||
+    echo "dev: no DALI and no WebDataset: ./dev bench data leaves them out" >&2
+}
+
 # A venv of its own, for other versions of what judges need.
 install_docs_tools() {
   install_packages "to read the public headers" doxygen=doxygen
