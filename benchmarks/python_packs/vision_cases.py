@@ -188,10 +188,8 @@ def fused(
     return torch.nn.Sequential(convolution, fused_norm(norm, relu=relu))
 
 
-@case("resnet50/8x224")
-def resnet50(threads: int) -> Case:
+def resnet50(dtype: torch.dtype) -> Case:
     """Forward and backward of torchvision's ResNet-50, channels last, with fused norms and with torch's."""
-    del threads
     import torchvision
 
     torch.manual_seed(1)
@@ -206,16 +204,32 @@ def resnet50(threads: int) -> Case:
 
     def step(model: torch.nn.Module) -> Outputs:
         model.zero_grad()
-        loss = torch.nn.functional.cross_entropy(model(images), labels)
+        with torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
+            scores = model(images)
+        loss = torch.nn.functional.cross_entropy(scores.float(), labels)
         loss.backward()
+        if dtype != torch.float32:  # whose gradients are a tenth away from those of f32, for both
+            return {"loss": loss.detach()}
         return {"loss": loss.detach(), "gradient": model.fc.weight.grad}
 
     return Case(
         lambda: step(ours),
         lambda: step(plain),
         f"torchvision {torchvision_version()}",
-        tolerance=1e-3,
+        tolerance=1e-3 if dtype == torch.float32 else 1e-2,
     )
+
+
+@case("resnet50/8x224")
+def resnet50_f32(threads: int) -> Case:
+    del threads
+    return resnet50(torch.float32)
+
+
+@case("resnet50/8x224_bf16")
+def resnet50_bf16(threads: int) -> Case:
+    del threads
+    return resnet50(torch.bfloat16)
 
 
 def torchvision_version() -> str:
