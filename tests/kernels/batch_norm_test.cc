@@ -7,6 +7,7 @@
 #include <barrier>
 #include <cmath>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "tests/kernels/random_numbers.h"
@@ -57,34 +58,69 @@ struct NormResult {
   double count = 0;
 };
 
-NormResult run(const NormProblem& problem, StatisticsGroup* group = nullptr,
-               const Spread& spread = on_caller) {
+/// f32 as a kernel's type has it, and back.
+template <typename T>
+std::vector<T> rounded_to(const Floats& values) {
+  std::vector<T> rounded;
+  for (const float value : values) {
+    if constexpr (std::is_same_v<T, Bf16>) {
+      rounded.push_back(to_bf16(value));
+    } else {
+      rounded.push_back(value);
+    }
+  }
+  return rounded;
+}
+
+template <typename T>
+Floats in_f32(const std::vector<T>& values) {
+  Floats wide;
+  for (const T value : values) wide.push_back(to_f32(value));
+  return wide;
+}
+
+/// Of the problem's elements as T.
+template <typename T>
+NormResult run_as(const NormProblem& problem, StatisticsGroup* group, const Spread& spread) {
   NormResult result(problem.shape);
   std::uint16_t* mask = problem.options.has_relu ? result.mask.data() : nullptr;
   const BatchNormStatistics statistics{result.mean.data(), result.inverse.data(), &result.count};
-  batch_norm_forward(problem.options, problem.shape,
-                     {.x = problem.x.data(),
-                      .residual = problem.has_residual ? problem.residual.data() : nullptr,
-                      .gamma = problem.gamma.data(),
-                      .beta = problem.beta.data(),
-                      .y = result.y.data(),
-                      .mask = mask,
-                      .variance = result.variance.data(),
-                      .statistics = statistics},
-                     group, spread);
+  const auto x = rounded_to<T>(problem.x), residual = rounded_to<T>(problem.residual);
+  const auto gradient_y = rounded_to<T>(problem.gradient_y);
+  std::vector<T> y(x.size()), gradient_x(x.size()), gradient_residual(x.size());
+  batch_norm_forward(
+      problem.options, problem.shape,
+      BatchNormForwardOf<T>{.x = x.data(),
+                            .residual = problem.has_residual ? residual.data() : nullptr,
+                            .gamma = problem.gamma.data(),
+                            .beta = problem.beta.data(),
+                            .y = y.data(),
+                            .mask = mask,
+                            .variance = result.variance.data(),
+                            .statistics = statistics},
+      group, spread);
   batch_norm_backward(
       problem.shape,
-      {.gradient_y = problem.gradient_y.data(),
-       .x = problem.x.data(),
-       .gamma = problem.gamma.data(),
-       .mask = mask,
-       .statistics = statistics,
-       .gradient_x = result.gradient_x.data(),
-       .gradient_residual = problem.has_residual ? result.gradient_residual.data() : nullptr,
-       .gradient_gamma = result.gradient_gamma.data(),
-       .gradient_beta = result.gradient_beta.data()},
+      BatchNormBackwardOf<T>{
+          .gradient_y = gradient_y.data(),
+          .x = x.data(),
+          .gamma = problem.gamma.data(),
+          .mask = mask,
+          .statistics = statistics,
+          .gradient_x = gradient_x.data(),
+          .gradient_residual = problem.has_residual ? gradient_residual.data() : nullptr,
+          .gradient_gamma = result.gradient_gamma.data(),
+          .gradient_beta = result.gradient_beta.data()},
       group, spread);
+  result.y = in_f32(y);
+  result.gradient_x = in_f32(gradient_x);
+  result.gradient_residual = in_f32(gradient_residual);
   return result;
+}
+
+NormResult run(const NormProblem& problem, StatisticsGroup* group = nullptr,
+               const Spread& spread = on_caller) {
+  return run_as<float>(problem, group, spread);
 }
 
 void expect_near(const Floats& ours, const std::vector<double>& expected, const char* what) {
@@ -133,6 +169,27 @@ TEST(BatchNormTest, HasTheSameBitsOnEveryInstructionSetAndAnyThreads) {
     for (const Isa isa : {Isa::kPortable, Isa::kAvx2}) {
       const IsaLimit limit(isa);
       EXPECT_EQ(run(problem), best) << to_string(isa) << ", " << shape.channels << " channels";
+    }
+  }
+}
+
+TEST(BatchNormTest, OfBf16IsThatOfF32RoundedOnce) {
+  for (const BatchNormShape& shape : shapes()) {
+    for (const bool has_residual : {false, true}) {
+      const NormProblem problem = make_norm_problem(shape, true, has_residual);
+      NormProblem wide = problem;
+      for (Floats* values : {&wide.x, &wide.residual, &wide.gradient_y}) {
+        *values = in_f32(rounded_to<Bf16>(*values));
+      }
+      NormResult expected = run(wide);
+      for (Floats* values : {&expected.y, &expected.gradient_x, &expected.gradient_residual}) {
+        *values = in_f32(rounded_to<Bf16>(*values));
+      }
+      for (const Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kPortable}) {
+        const IsaLimit limit(isa);
+        EXPECT_EQ(run_as<Bf16>(problem, nullptr, on_caller), expected)
+            << to_string(isa) << ", " << shape.channels << " channels";
+      }
     }
   }
 }

@@ -136,6 +136,14 @@ TRIREME_LANES Lanes rounded_to_bf16(const Lanes& a) {
   return r;
 }
 
+/// In the type of `x`, to nearest, ties to even.
+TRIREME_LANES void store_rounded(const Lanes& a, std::int64_t count, float* x) {
+  store_first(a, count, x);
+}
+TRIREME_LANES void store_rounded(const Lanes& a, std::int64_t count, Bf16* x) {
+  store_first(rounded_to_bf16(a), count, x);
+}
+
 #define TRIREME_LANES_OPERATOR(op)                                       \
   TRIREME_LANES Lanes operator op(const Lanes& a, const Lanes& b) {      \
     Lanes r;                                                             \

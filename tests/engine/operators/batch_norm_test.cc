@@ -119,10 +119,44 @@ TEST(BatchNormOperator, EvaluatesWithRunningStatistics) {
   EXPECT_TRUE(torch::equal(y, expected));
 }
 
-TEST(BatchNormOperator, IsGivenF32UnderAutocast) {
-  const at::Tensor x = torch::randn({4, 3, 5, 5}).to(torch::kBFloat16);
+/// y and the gradients of what it is made of, for `slope` at y.
+TensorList norm_with_gradients(const TensorList& inputs, const at::Tensor& slope) {
+  TensorList x;
+  for (const at::Tensor& input : inputs) x.push_back(input.detach().requires_grad_());
+  const at::Tensor y =
+      batch_norm(x[0], {.weight = x[1], .bias = x[2]}, {.residual = x[3], .has_relu = true});
+  TensorList made = torch::autograd::grad({y}, x, {slope.to(y.scalar_type())});
+  made.push_back(y.detach());
+  return made;
+}
+
+TEST(BatchNormOperator, OfBf16IsThatOfF32RoundedOnceAlsoUnderAutocast) {
+  torch::manual_seed(3);
+  for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
+    const at::Tensor x = torch::randn({4, 20, 5, 5}).to(at::kBFloat16).contiguous(format);
+    const at::Tensor residual = torch::randn_like(x), slope = torch::randn_like(x);
+    const at::Tensor weight = torch::randn({20}), bias = torch::randn({20});
+    const TensorList narrow = norm_with_gradients({x, weight, bias, residual}, slope);
+    const TensorList wide = norm_with_gradients(
+        {x.to(at::kFloat), weight, bias, residual.to(at::kFloat)}, slope.to(at::kFloat));
+    TensorList cast;
+    under_autocast(at::kBFloat16, [&] {
+      cast = norm_with_gradients({x, weight, bias, residual.to(at::kFloat)}, slope);
+      return cast[0];
+    });
+    for (std::size_t i = 0; i < wide.size(); ++i) {
+      const bool is_narrow = i == 0 || i > 2;
+      EXPECT_EQ(narrow[i].scalar_type(), is_narrow ? at::kBFloat16 : at::kFloat) << i;
+      EXPECT_TRUE(torch::equal(narrow[i], wide[i].to(narrow[i].scalar_type()))) << i;
+      EXPECT_TRUE(torch::equal(cast[i].to(narrow[i].scalar_type()), narrow[i])) << i;
+    }
+  }
+}
+
+TEST(BatchNormOperator, IsGivenF32UnderAutocastToF16) {
+  const at::Tensor x = torch::randn({4, 3, 5, 5}).to(at::kHalf);
   const at::Tensor y = under_autocast(
-      at::kBFloat16, [&] { return batch_norm(x, {}, {.residual = x, .has_relu = true}); });
+      at::kHalf, [&] { return batch_norm(x, {}, {.residual = x, .has_relu = true}); });
   const at::Tensor wide = x.to(torch::kFloat);
   EXPECT_TRUE(torch::equal(y, batch_norm(wide, {}, {.residual = wide, .has_relu = true})));
 }
@@ -131,7 +165,10 @@ TEST(BatchNormOperator, SaysWhatDoesNotFit) {
   const at::Tensor x = torch::randn({4, 3, 5, 5});
   expect_error([&] { batch_norm(x, {.weight = torch::ones({4})}); },
                "trireme::batch_norm: weight must have shape [3], has [4]");
-  expect_error([&] { batch_norm(x.to(torch::kDouble), {}); }, "input must be of type Float");
+  expect_error([&] { batch_norm(x.to(torch::kDouble), {}); },
+               "input must be of type Float or BFloat16");
+  expect_error([&] { batch_norm(x, {}, {.residual = x.to(at::kBFloat16)}); },
+               "residual must be of type Float");
   expect_error([&] { batch_norm(x, {}, {.residual = x.slice(0, 0, 2)}); },
                "residual must have shape [4, 3, 5, 5]");
   expect_error([&] { batch_norm(torch::randn({1, 3}), {}); }, "2 elements or more");

@@ -15,12 +15,14 @@
 namespace trireme::operators {
 namespace {
 
+using internal::elements;
 using internal::Expect;
 using internal::floats;
 using internal::format_of;
 using internal::ForwardStatistics;
 using internal::given;
 using internal::MaybeTensor;
+using internal::mutable_elements;
 using internal::mutable_floats;
 using internal::NormArguments;
 using internal::pointers;
@@ -38,24 +40,27 @@ BatchMade batch_forward(const at::Tensor& input, const at::Tensor& weight, const
   const at::MemoryFormat format = format_of(input);
   const at::Tensor x = input.contiguous(format);
   const at::Tensor gamma = weight.contiguous(), beta = bias.contiguous();
-  const at::Tensor added = residual ? residual->contiguous(format) : at::Tensor();
+  const at::Tensor added =
+      residual ? residual->to(x.scalar_type()).contiguous(format) : at::Tensor();
   const kernels::BatchNormShape shape = shape_of(x, format);
   const ForwardStatistics made(shape.channels);
   const at::Tensor y = at::empty_like(x);
   // One word at least: without elements it would have no address.
   const at::Tensor mask =
       at::empty({has_relu ? std::max<std::int64_t>(kernels::mask_words(shape), 1) : 0}, at::kShort);
-  kernels::batch_norm_forward(
-      {.epsilon = static_cast<float>(epsilon), .has_relu = has_relu}, shape,
-      {.x = floats(x),
-       .residual = floats(added),
-       .gamma = floats(gamma),
-       .beta = floats(beta),
-       .y = mutable_floats(y),
-       .mask = has_relu ? static_cast<std::uint16_t*>(mask.mutable_data_ptr()) : nullptr,
-       .variance = mutable_floats(made.variance),
-       .statistics = pointers(made.mean, made.inverse_deviation, made.count)},
-      nullptr, internal::on_torch_threads);
+  internal::with_type_of(x, [&]<typename T>(T) {
+    const kernels::BatchNormForwardOf<T> arrays{
+        .x = elements<T>(x),
+        .residual = elements<T>(added),
+        .gamma = floats(gamma),
+        .beta = floats(beta),
+        .y = mutable_elements<T>(y),
+        .mask = has_relu ? mutable_elements<std::uint16_t>(mask) : nullptr,
+        .variance = mutable_floats(made.variance),
+        .statistics = pointers(made.mean, made.inverse_deviation, made.count)};
+    kernels::batch_norm_forward({.epsilon = static_cast<float>(epsilon), .has_relu = has_relu},
+                                shape, arrays, nullptr, internal::on_torch_threads);
+  });
   return {y, made.mean, made.variance, made.inverse_deviation, made.count, mask};
 }
 
@@ -68,23 +73,25 @@ BatchGradients batch_backward(const at::Tensor& given_dy, const at::Tensor& x,
                               const at::Tensor& inverse_deviation, const at::Tensor& count,
                               const at::Tensor& mask, bool has_residual) {
   const at::MemoryFormat format = format_of(x);
-  const at::Tensor dy = given_dy.contiguous(format), gamma = given_gamma.contiguous();
+  const at::Tensor dy = given_dy.to(x.scalar_type()).contiguous(format);
+  const at::Tensor gamma = given_gamma.contiguous();
   const at::Tensor dx = at::empty_like(x);
   const at::Tensor dgamma = at::empty_like(gamma), dbeta = at::empty_like(gamma);
   const bool has_relu = mask.numel() > 0, is_masked = has_residual && has_relu;
-  const at::Tensor dresidual = is_masked ? at::empty_like(x) : at::empty({0}, at::kFloat);
-  kernels::batch_norm_backward(
-      shape_of(x, format),
-      {.gradient_y = floats(dy),
-       .x = floats(x),
-       .gamma = floats(gamma),
-       .mask = has_relu ? static_cast<const std::uint16_t*>(mask.const_data_ptr()) : nullptr,
-       .statistics = pointers(mean, inverse_deviation, count),
-       .gradient_x = mutable_floats(dx),
-       .gradient_residual = is_masked ? mutable_floats(dresidual) : nullptr,
-       .gradient_gamma = mutable_floats(dgamma),
-       .gradient_beta = mutable_floats(dbeta)},
-      nullptr, internal::on_torch_threads);
+  const at::Tensor dresidual = is_masked ? at::empty_like(x) : at::empty({0}, x.options());
+  internal::with_type_of(x, [&]<typename T>(T) {
+    const kernels::BatchNormBackwardOf<T> arrays{
+        .gradient_y = elements<T>(dy),
+        .x = elements<T>(x),
+        .gamma = floats(gamma),
+        .mask = has_relu ? elements<std::uint16_t>(mask) : nullptr,
+        .statistics = pointers(mean, inverse_deviation, count),
+        .gradient_x = mutable_elements<T>(dx),
+        .gradient_residual = is_masked ? mutable_elements<T>(dresidual) : nullptr,
+        .gradient_gamma = mutable_floats(dgamma),
+        .gradient_beta = mutable_floats(dbeta)};
+    kernels::batch_norm_backward(shape_of(x, format), arrays, nullptr, internal::on_torch_threads);
+  });
   return {dx, dgamma, dbeta, dresidual};
 }
 
@@ -169,7 +176,7 @@ at::Tensor run_batch_norm(const at::Tensor& input, const MaybeTensor& weight,
                           double epsilon, const MaybeTensor& residual, bool relu) {
   const NormArguments arguments{input, weight, bias, running_mean, running_var, residual};
   const Expect expect("batch_norm");
-  internal::check(expect, arguments);
+  internal::check(expect, arguments, {at::kFloat, at::kBFloat16});
   if (!training) return in_evaluation(expect, arguments, epsilon, relu);
   const c10::SymInt channels = input.sym_size(1);
   const auto all = [&](const MaybeTensor& given, double value) {
@@ -202,8 +209,23 @@ TORCH_LIBRARY_FRAGMENT(trireme, library) {
   library.impl("_batch_norm_backward", internal::kernel_below_autograd(batch_backward));
 }
 
+/// A norm of bf16 stays one: cast to f32, its elements would take twice the memory and time.
+at::Tensor batch_norm_under_autocast(const at::Tensor& input, const MaybeTensor& weight,
+                                     const MaybeTensor& bias, const MaybeTensor& running_mean,
+                                     const MaybeTensor& running_var, bool training, double momentum,
+                                     double epsilon, const MaybeTensor& residual, bool relu) {
+  static const auto op = internal::find_operator<decltype(run_batch_norm)>("trireme::batch_norm");
+  const c10::impl::ExcludeDispatchKeyGuard plainly(c10::DispatchKey::AutocastCPU);
+  const at::ScalarType type = input.scalar_type() == at::kHalf ? at::kFloat : input.scalar_type();
+  const auto cast = [](const MaybeTensor& tensor, at::ScalarType to) {
+    return tensor ? MaybeTensor(tensor->to(to)) : MaybeTensor();
+  };
+  return op.call(input.to(type), cast(weight, at::kFloat), cast(bias, at::kFloat), running_mean,
+                 running_var, training, momentum, epsilon, cast(residual, type), relu);
+}
+
 TORCH_LIBRARY_IMPL(trireme, AutocastCPU, library) {
-  library.impl("batch_norm", internal::under_autocast());
+  library.impl("batch_norm", batch_norm_under_autocast);
 }
 
 }  // namespace

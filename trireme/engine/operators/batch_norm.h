@@ -15,7 +15,7 @@ struct FusedBatchNormOptions {
   bool is_training = true;
   double momentum = 0.1;
   double epsilon = 1e-5;
-  at::Tensor residual = {};  ///< Added after the norm; shaped like the input.
+  at::Tensor residual = {};  ///< Added after the norm; of the input's shape and type.
   bool has_relu = false;     ///< After that.
 };
 
@@ -24,8 +24,8 @@ struct FusedBatchNormOptions {
 /// torch's batch_norm with the running statistics. Recorded statistics are committed as those of
 /// torch's batch norm are (docs/concepts/equality.md).
 ///
-/// input    f32 [N, C, ...], contiguous or channels last; anything else is copied.
-/// Returns  f32, in the layout of the input.
+/// input    f32 or bf16 [N, C, ...], contiguous or channels last; anything else is copied.
+/// Returns  in the type and layout of the input. Under autocast an f16 input is made f32, the residual as the input.
 /// Errors   kInvalidArgument for other types and shapes, fewer than 2 elements of a channel.
 at::Tensor batch_norm(const at::Tensor& input, const BatchNormTensors& tensors,
                       const FusedBatchNormOptions& options = {});

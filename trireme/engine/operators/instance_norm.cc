@@ -159,7 +159,7 @@ class InstanceNorm : public torch::autograd::Function<InstanceNorm> {
 at::Tensor run_instance_norm(const at::Tensor& input, const MaybeTensor& weight,
                              const MaybeTensor& bias, double epsilon, bool relu) {
   const Expect expect("instance_norm");
-  internal::check(expect, {input, weight, bias, {}, {}, {}});
+  internal::check(expect, {input, weight, bias, {}, {}, {}}, {at::kFloat});
   if (input.sym_numel() == 0) return input.clone();
   const c10::SymInt channels = input.sym_size(1);
   const auto all = [&](const MaybeTensor& given, double value) {

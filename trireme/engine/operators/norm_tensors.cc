@@ -41,9 +41,10 @@ kernels::BatchNormStatistics pointers(const at::Tensor& mean, const at::Tensor& 
           count.mutable_data_ptr<double>()};
 }
 
-void check(const Expect& expect, const NormArguments& arguments) {
+void check(const Expect& expect, const NormArguments& arguments,
+           std::initializer_list<at::ScalarType> types) {
   const at::Tensor& input = arguments.input;
-  expect.dtype("input", input, {at::kFloat});
+  expect.dtype("input", input, types);
   if (input.dim() < 2) expect.dims("input", input, 2);
   const auto of_channels = [&](const char* name, const MaybeTensor& tensor) {
     if (!tensor) return;
@@ -55,7 +56,7 @@ void check(const Expect& expect, const NormArguments& arguments) {
   of_channels("running_mean", arguments.running_mean);
   of_channels("running_var", arguments.running_var);
   if (!arguments.residual) return;
-  expect.dtype("residual", *arguments.residual, {at::kFloat});
+  expect.dtype("residual", *arguments.residual, {input.scalar_type()});
   expect.shape("residual", *arguments.residual, input.sym_sizes());
 }
 

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <initializer_list>
 #include <optional>
 
 #include "trireme/engine/operators/kernel_operator.h"
@@ -14,6 +15,23 @@ using MaybeTensor = std::optional<at::Tensor>;
 /// Null of an undefined tensor.
 float* mutable_floats(const at::Tensor& tensor);
 const float* floats(const at::Tensor& tensor);
+
+/// The elements of a tensor of f32 or bf16 as kernels have them; null of an undefined one.
+template <typename T>
+T* mutable_elements(const at::Tensor& tensor) {
+  return tensor.defined() ? static_cast<T*>(tensor.mutable_data_ptr()) : nullptr;
+}
+template <typename T>
+const T* elements(const at::Tensor& tensor) {
+  return tensor.defined() ? static_cast<const T*>(tensor.const_data_ptr()) : nullptr;
+}
+
+/// Calls `run(T())` with the kernels' type T of a tensor of f32 or bf16.
+template <typename Run>
+void with_type_of(const at::Tensor& tensor, const Run& run) {
+  if (tensor.scalar_type() == at::kBFloat16) return run(kernels::Bf16());
+  run(float());
+}
 
 /// The layout in which the kernel gets all tensors of a call.
 at::MemoryFormat format_of(const at::Tensor& input);
@@ -31,12 +49,14 @@ struct ForwardStatistics {
 kernels::BatchNormStatistics pointers(const at::Tensor& mean, const at::Tensor& inverse_deviation,
                                       const at::Tensor& count);
 
-/// Of a norm: f32; one value a channel but for the input and what has its shape.
+/// Of a norm: one f32 value a channel but for the input and what has its shape.
 struct NormArguments {
   const at::Tensor& input;
   const MaybeTensor &weight, &bias, &running_mean, &running_var, &residual;
 };
 
-void check(const Expect& expect, const NormArguments& arguments);
+/// types   of the input; the residual's is the same.
+void check(const Expect& expect, const NormArguments& arguments,
+           std::initializer_list<at::ScalarType> types);
 
 }  // namespace trireme::operators::internal

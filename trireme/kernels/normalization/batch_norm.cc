@@ -28,15 +28,16 @@ void check_count(double count) {
                   std::to_string(static_cast<std::int64_t>(count)));
 }
 
+template <typename T>
 void check_mask(const BatchNormOptions& options, const BatchNormShape& shape,
-                const BatchNormForward& arrays) {
+                const BatchNormForwardOf<T>& arrays) {
   if (options.has_relu == (arrays.mask != nullptr) || mask_words(shape) == 0) return;
   throw Error(ErrorKind::kInvalidArgument, "batch norm keeps a mask with ReLU, and only then");
 }
 
 /// Zeros where there are no elements.
-std::vector<Moments> all_moments(const BatchNormShape& shape, const float* x,
-                                 const Spread& spread) {
+template <typename T>
+std::vector<Moments> all_moments(const BatchNormShape& shape, const T* x, const Spread& spread) {
   if (own_count(shape) == 0) return std::vector<Moments>(shape.channels);
   if (shape.has_channels_last) return last::moments(shape, x, spread);
   std::vector<Moments> all(shape.channels);
@@ -46,8 +47,9 @@ std::vector<Moments> all_moments(const BatchNormShape& shape, const float* x,
 
 /// Of all ranks, from those of each; and the count of elements. A rank with an error takes part too,
 /// so that no other waits for it, and all throw.
+template <typename T>
 std::vector<Moments> moments_of_group(const BatchNormOptions& options, const BatchNormShape& shape,
-                                      const BatchNormForward& arrays, StatisticsGroup& group,
+                                      const BatchNormForwardOf<T>& arrays, StatisticsGroup& group,
                                       const Spread& spread) {
   const auto n = static_cast<std::size_t>(shape.channels);
   std::vector<Moments> moments(n);
@@ -82,8 +84,10 @@ std::vector<Moments> moments_of_group(const BatchNormOptions& options, const Bat
   return moments;
 }
 
+template <typename T>
 std::vector<GradientSums> all_gradient_sums(const BatchNormShape& shape,
-                                            const BatchNormBackward& arrays, const Spread& spread) {
+                                            const BatchNormBackwardOf<T>& arrays,
+                                            const Spread& spread) {
   if (shape.has_channels_last) return last::gradient_sums(shape, arrays, spread);
   std::vector<GradientSums> all(shape.channels);
   spread(shape.channels, [&](std::int64_t c) { all[c] = first::gradient_sums(shape, arrays, c); });
@@ -97,17 +101,9 @@ void merge_gradient_sums(StatisticsGroup& group, std::vector<GradientSums>& sums
   for (std::size_t c = 0; c < sums.size(); ++c) sums[c] = {values[2 * c], values[2 * c + 1]};
 }
 
-}  // namespace
-
-std::int64_t mask_words(const BatchNormShape& shape) {
-  return shape.has_channels_last
-             ? shape.batch * shape.spatial * internal::words_of_row(shape.channels)
-             : shape.batch * shape.channels * internal::words_of_row(shape.spatial);
-}
-
-void batch_norm_forward(const BatchNormOptions& options, const BatchNormShape& shape,
-                        const BatchNormForward& arrays, StatisticsGroup* group,
-                        const Spread& spread) {
+template <typename T>
+void forward(const BatchNormOptions& options, const BatchNormShape& shape,
+             const BatchNormForwardOf<T>& arrays, StatisticsGroup* group, const Spread& spread) {
   if (group == nullptr) {
     check_mask(options, shape, arrays);
     check_count(own_count(shape));
@@ -130,8 +126,9 @@ void batch_norm_forward(const BatchNormOptions& options, const BatchNormShape& s
   spread(shape.channels, [&](std::int64_t c) { first::apply(shape, arrays, c); });
 }
 
-void batch_norm_backward(const BatchNormShape& shape, const BatchNormBackward& arrays,
-                         StatisticsGroup* group, const Spread& spread) {
+template <typename T>
+void backward(const BatchNormShape& shape, const BatchNormBackwardOf<T>& arrays,
+              StatisticsGroup* group, const Spread& spread) {
   if (group == nullptr && !shape.has_channels_last) {
     spread(shape.channels, [&](std::int64_t c) {
       const GradientSums sums = first::gradient_sums(shape, arrays, c);
@@ -145,6 +142,36 @@ void batch_norm_backward(const BatchNormShape& shape, const BatchNormBackward& a
   if (group != nullptr) merge_gradient_sums(*group, sums);
   if (shape.has_channels_last) return last::gradient(shape, arrays, sums, spread);
   spread(shape.channels, [&](std::int64_t c) { first::gradient(shape, arrays, c, sums[c]); });
+}
+
+}  // namespace
+
+std::int64_t mask_words(const BatchNormShape& shape) {
+  return shape.has_channels_last
+             ? shape.batch * shape.spatial * internal::words_of_row(shape.channels)
+             : shape.batch * shape.channels * internal::words_of_row(shape.spatial);
+}
+
+void batch_norm_forward(const BatchNormOptions& options, const BatchNormShape& shape,
+                        const BatchNormForward& arrays, StatisticsGroup* group,
+                        const Spread& spread) {
+  forward(options, shape, arrays, group, spread);
+}
+
+void batch_norm_forward(const BatchNormOptions& options, const BatchNormShape& shape,
+                        const BatchNormForwardOf<Bf16>& arrays, StatisticsGroup* group,
+                        const Spread& spread) {
+  forward(options, shape, arrays, group, spread);
+}
+
+void batch_norm_backward(const BatchNormShape& shape, const BatchNormBackward& arrays,
+                         StatisticsGroup* group, const Spread& spread) {
+  backward(shape, arrays, group, spread);
+}
+
+void batch_norm_backward(const BatchNormShape& shape, const BatchNormBackwardOf<Bf16>& arrays,
+                         StatisticsGroup* group, const Spread& spread) {
+  backward(shape, arrays, group, spread);
 }
 
 }  // namespace trireme::kernels

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 
+#include "trireme/kernels/half.h"
 #include "trireme/kernels/spread.h"
 
 namespace trireme::kernels {
@@ -26,6 +27,8 @@ namespace trireme::kernels {
 /// Sums: within a run of at most 1,024 elements of a row (channels first) or 64 rows (channels
 /// last) in f32, of x - x_0 so that little cancels; runs are added in f64. The order depends on the
 /// layout alone: not on the instruction set, not on threads.
+///
+/// Elements are f32 or bf16, everything else is f32 or f64: of bf16 each result is rounded once.
 ///
 /// Source: Ioffe and Szegedy, "Batch normalization", ICML 2015, algorithm 1.
 struct BatchNormOptions {
@@ -59,28 +62,33 @@ struct BatchNormStatistics {
   double* count = nullptr;             ///< [1] m, over all ranks of the group.
 };
 
-struct BatchNormForward {
-  const float* x = nullptr;
-  const float* residual = nullptr;  ///< Shaped like x; null: none.
-  const float* gamma = nullptr;     ///< [channels]
-  const float* beta = nullptr;      ///< [channels]
-  float* y = nullptr;               ///< May be x or residual.
-  std::uint16_t* mask = nullptr;    ///< [mask_words(shape)] with ReLU, else null.
-  float* variance = nullptr;        ///< [channels], written: var; null: not wanted.
+/// T: float or Bf16.
+template <typename T>
+struct BatchNormForwardOf {
+  const T* x = nullptr;
+  const T* residual = nullptr;    ///< Shaped like x; null: none.
+  const float* gamma = nullptr;   ///< [channels]
+  const float* beta = nullptr;    ///< [channels]
+  T* y = nullptr;                 ///< May be x or residual.
+  std::uint16_t* mask = nullptr;  ///< [mask_words(shape)] with ReLU, else null.
+  float* variance = nullptr;      ///< [channels], written: var; null: not wanted.
   BatchNormStatistics statistics;
 };
+using BatchNormForward = BatchNormForwardOf<float>;
 
-struct BatchNormBackward {
-  const float* gradient_y = nullptr;
-  const float* x = nullptr;
+template <typename T>
+struct BatchNormBackwardOf {
+  const T* gradient_y = nullptr;
+  const T* x = nullptr;
   const float* gamma = nullptr;
   const std::uint16_t* mask = nullptr;  ///< From forward; null without ReLU.
   BatchNormStatistics statistics;       ///< From forward.
-  float* gradient_x = nullptr;          ///< May be gradient_y where there is no residual.
-  float* gradient_residual = nullptr;   ///< May be gradient_y; null: none.
+  T* gradient_x = nullptr;              ///< May be gradient_y where there is no residual.
+  T* gradient_residual = nullptr;       ///< May be gradient_y; null: none.
   float* gradient_gamma = nullptr;      ///< [channels], of this rank's elements.
   float* gradient_beta = nullptr;       ///< [channels], likewise.
 };
+using BatchNormBackward = BatchNormBackwardOf<float>;
 
 /// 16-bit words of a mask: each row of `spatial` (channels first) or `channels` elements has its
 /// own.
@@ -95,10 +103,15 @@ std::int64_t mask_words(const BatchNormShape& shape);
 void batch_norm_forward(const BatchNormOptions& options, const BatchNormShape& shape,
                         const BatchNormForward& arrays, StatisticsGroup* group = nullptr,
                         const Spread& spread = on_caller);
+void batch_norm_forward(const BatchNormOptions& options, const BatchNormShape& shape,
+                        const BatchNormForwardOf<Bf16>& arrays, StatisticsGroup* group = nullptr,
+                        const Spread& spread = on_caller);
 
 /// Cost   gradient_y and x are read once or twice, as above, the mask as well; the results written
 ///        once.
 void batch_norm_backward(const BatchNormShape& shape, const BatchNormBackward& arrays,
+                         StatisticsGroup* group = nullptr, const Spread& spread = on_caller);
+void batch_norm_backward(const BatchNormShape& shape, const BatchNormBackwardOf<Bf16>& arrays,
                          StatisticsGroup* group = nullptr, const Spread& spread = on_caller);
 
 }  // namespace trireme::kernels

@@ -19,8 +19,9 @@ struct Moments {
 /// What backward sums over a channel: g and g (x - mean).
 using GradientSums = Sums;
 
+template <typename T>
 TRIREME_INLINE_LOOP void set_statistics(const BatchNormOptions& options,
-                                        const BatchNormForward& arrays, std::int64_t channel,
+                                        const BatchNormForwardOf<T>& arrays, std::int64_t channel,
                                         const Moments& moments) {
   const BatchNormStatistics& statistics = arrays.statistics;
   const double squares = moments.squares / *statistics.count;
@@ -31,7 +32,8 @@ TRIREME_INLINE_LOOP void set_statistics(const BatchNormOptions& options,
       static_cast<float>(1 / square_root(variance + static_cast<double>(options.epsilon)));
 }
 
-TRIREME_INLINE_LOOP void set_parameter_gradients(const BatchNormBackward& arrays,
+template <typename T>
+TRIREME_INLINE_LOOP void set_parameter_gradients(const BatchNormBackwardOf<T>& arrays,
                                                  std::int64_t channel, const GradientSums& sums) {
   arrays.gradient_beta[channel] = static_cast<float>(sums.first);
   arrays.gradient_gamma[channel] = static_cast<float>(
@@ -39,8 +41,9 @@ TRIREME_INLINE_LOOP void set_parameter_gradients(const BatchNormBackward& arrays
 }
 
 /// dx = factor g + slope (x - mean) + offset, with sums over all ranks.
-TRIREME_INLINE_LOOP Backward backward_terms(const BatchNormBackward& arrays, std::int64_t channel,
-                                            const GradientSums& sums) {
+template <typename T>
+TRIREME_INLINE_LOOP Backward backward_terms(const BatchNormBackwardOf<T>& arrays,
+                                            std::int64_t channel, const GradientSums& sums) {
   const double inverse = static_cast<double>(arrays.statistics.inverse_deviation[channel]);
   const double factor = static_cast<double>(arrays.gamma[channel]) * inverse;
   const double count = *arrays.statistics.count;

@@ -16,9 +16,10 @@ Row row_of(const BatchNormShape& shape, std::int64_t sample, std::int64_t channe
 
 }  // namespace
 
-Moments moments(const BatchNormShape& shape, const float* x, std::int64_t channel) {
-  const RowLoops& loops = row_loops();
-  const float shift = x[row_of(shape, 0, channel).element];
+template <typename T>
+Moments moments(const BatchNormShape& shape, const T* x, std::int64_t channel) {
+  const RowLoops<T>& loops = row_loops<T>();
+  const float shift = to_f32(x[row_of(shape, 0, channel).element]);
   Sums total;
   for (std::int64_t sample = 0; sample < shape.batch; ++sample) {
     const Sums sums = loops.sums(x + row_of(shape, sample, channel).element, shape.spatial, shift);
@@ -29,8 +30,9 @@ Moments moments(const BatchNormShape& shape, const float* x, std::int64_t channe
   return {static_cast<double>(shift) + mean, total.second - mean * total.first};
 }
 
-void apply(const BatchNormShape& shape, const BatchNormForward& arrays, std::int64_t channel) {
-  const RowLoops& loops = row_loops();
+template <typename T>
+void apply(const BatchNormShape& shape, const BatchNormForwardOf<T>& arrays, std::int64_t channel) {
+  const RowLoops<T>& loops = row_loops<T>();
   const Forward terms{arrays.statistics.mean[channel],
                       arrays.gamma[channel] * arrays.statistics.inverse_deviation[channel],
                       arrays.beta[channel]};
@@ -41,9 +43,10 @@ void apply(const BatchNormShape& shape, const BatchNormForward& arrays, std::int
   }
 }
 
-GradientSums gradient_sums(const BatchNormShape& shape, const BatchNormBackward& arrays,
+template <typename T>
+GradientSums gradient_sums(const BatchNormShape& shape, const BatchNormBackwardOf<T>& arrays,
                            std::int64_t channel) {
-  const RowLoops& loops = row_loops();
+  const RowLoops<T>& loops = row_loops<T>();
   GradientSums total;
   for (std::int64_t sample = 0; sample < shape.batch; ++sample) {
     const Row row = row_of(shape, sample, channel);
@@ -56,9 +59,10 @@ GradientSums gradient_sums(const BatchNormShape& shape, const BatchNormBackward&
   return total;
 }
 
-void gradient(const BatchNormShape& shape, const BatchNormBackward& arrays, std::int64_t channel,
-              const GradientSums& sums) {
-  const RowLoops& loops = row_loops();
+template <typename T>
+void gradient(const BatchNormShape& shape, const BatchNormBackwardOf<T>& arrays,
+              std::int64_t channel, const GradientSums& sums) {
+  const RowLoops<T>& loops = row_loops<T>();
   const Backward terms = backward_terms(arrays, channel, sums);
   for (std::int64_t sample = 0; sample < shape.batch; ++sample) {
     const Row row = row_of(shape, sample, channel);
@@ -67,5 +71,18 @@ void gradient(const BatchNormShape& shape, const BatchNormBackward& arrays, std:
                    at(arrays.gradient_residual, row.element));
   }
 }
+
+template Moments moments(const BatchNormShape&, const float*, std::int64_t);
+template void apply(const BatchNormShape&, const BatchNormForwardOf<float>&, std::int64_t);
+template GradientSums gradient_sums(const BatchNormShape&, const BatchNormBackwardOf<float>&,
+                                    std::int64_t);
+template void gradient(const BatchNormShape&, const BatchNormBackwardOf<float>&, std::int64_t,
+                       const GradientSums&);
+template Moments moments(const BatchNormShape&, const Bf16*, std::int64_t);
+template void apply(const BatchNormShape&, const BatchNormForwardOf<Bf16>&, std::int64_t);
+template GradientSums gradient_sums(const BatchNormShape&, const BatchNormBackwardOf<Bf16>&,
+                                    std::int64_t);
+template void gradient(const BatchNormShape&, const BatchNormBackwardOf<Bf16>&, std::int64_t,
+                       const GradientSums&);
 
 }  // namespace trireme::kernels::internal::channels_first

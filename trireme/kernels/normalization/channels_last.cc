@@ -13,48 +13,30 @@ std::int64_t count_blocks(const BatchNormShape& shape) {
   return (count_places(shape) + kBlock - 1) / kBlock;
 }
 
-/// Two f32 sums of each channel, and the f64 ones that they are added to.
-class RunningSums {
- public:
-  explicit RunningSums(std::int64_t channels)
-      : total(channels), first_(channels), second_(channels) {}
-
-  float* first() { return first_.data(); }
-  float* second() { return second_.data(); }
-
-  void flush() {
-    for (std::size_t c = 0; c < total.size(); ++c) {
-      total[c].first += static_cast<double>(first_[c]);
-      total[c].second += static_cast<double>(second_[c]);
-    }
-    std::ranges::fill(first_, 0.0F);
-    std::ranges::fill(second_, 0.0F);
-  }
-
-  std::vector<Sums> total;
-
- private:
-  std::vector<float> first_, second_;
-};
-
-/// The sums that `add(place, sums)` makes of every place: of blocks first, which are then added
-/// from the left.
-template <typename Add>
-std::vector<Sums> sum_places(const BatchNormShape& shape, const Spread& spread, const Add& add) {
+/// The sums of every place: of runs in f32, which are added in f64 to those of their block, and these from the left.
+///
+/// sum_run   `sum_run(first_place, num_places, first, second)` sets a run's sums of each channel.
+template <typename SumRun>
+std::vector<Sums> sum_places(const BatchNormShape& shape, const Spread& spread,
+                             const SumRun& sum_run) {
+  const std::int64_t channels = shape.channels;
   std::vector<std::vector<Sums>> blocks(count_blocks(shape));
   spread(std::ssize(blocks), [&](std::int64_t block) {
-    RunningSums sums(shape.channels);
+    std::vector<Sums> sums(channels);
+    std::vector<float> first(channels), second(channels);
     const std::int64_t end = std::min((block + 1) * kBlock, count_places(shape));
-    for (std::int64_t place = block * kBlock; place < end; ++place) {
-      add(place, sums);
-      if ((place + 1) % kRun == 0) sums.flush();
+    for (std::int64_t place = block * kBlock; place < end; place += kRun) {
+      sum_run(place, std::min(kRun, end - place), first.data(), second.data());
+      for (std::int64_t c = 0; c < channels; ++c) {
+        sums[c].first += static_cast<double>(first[c]);
+        sums[c].second += static_cast<double>(second[c]);
+      }
     }
-    sums.flush();
-    blocks[block] = std::move(sums.total);
+    blocks[block] = std::move(sums);
   });
-  std::vector<Sums> total(shape.channels);
+  std::vector<Sums> total(channels);
   for (const std::vector<Sums>& block : blocks) {
-    for (std::int64_t c = 0; c < shape.channels; ++c) {
+    for (std::int64_t c = 0; c < channels; ++c) {
       total[c].first += block[c].first;
       total[c].second += block[c].second;
     }
@@ -62,63 +44,68 @@ std::vector<Sums> sum_places(const BatchNormShape& shape, const Spread& spread, 
   return total;
 }
 
-/// Calls `body(place)` for every place, the last block first: what was read last is still in the
-/// cache.
+/// Calls `body(first_place, rows)` for every block, the last one first: what was read last is still in the cache.
 template <typename Body>
-void for_each_place(const BatchNormShape& shape, const Spread& spread, const Body& body) {
+void for_each_block(const BatchNormShape& shape, const Spread& spread, const Body& body) {
   const std::int64_t num_blocks = count_blocks(shape);
   spread(num_blocks, [&](std::int64_t index) {
-    const std::int64_t block = num_blocks - 1 - index;
-    const std::int64_t end = std::min((block + 1) * kBlock, count_places(shape));
-    for (std::int64_t place = block * kBlock; place < end; ++place) body(place);
+    const std::int64_t begin = (num_blocks - 1 - index) * kBlock;
+    const std::int64_t num_places = std::min(kBlock, count_places(shape) - begin);
+    body(begin, Rows{.num_places = num_places, .channels = shape.channels});
   });
 }
 
 }  // namespace
 
-std::vector<Moments> moments(const BatchNormShape& shape, const float* x, const Spread& spread) {
-  const RowLoops& loops = row_loops();
+template <typename T>
+std::vector<Moments> moments(const BatchNormShape& shape, const T* x, const Spread& spread) {
+  const RowLoops<T>& loops = row_loops<T>();
   const std::int64_t n = shape.channels;
-  const std::vector<Sums> sums =
-      sum_places(shape, spread, [&](std::int64_t place, RunningSums& running) {
-        loops.add_sums(x + place * n, x, n, running.first(), running.second());
+  const std::vector<Sums> sums = sum_places(
+      shape, spread, [&](std::int64_t place, std::int64_t num_places, float* first, float* second) {
+        loops.sums_last(x + place * n, x, {num_places, n}, first, second);
       });
   std::vector<Moments> all(n);
   for (std::int64_t c = 0; c < n; ++c) {
     const double mean = sums[c].first / static_cast<double>(count_places(shape));
-    all[c] = {static_cast<double>(x[c]) + mean, sums[c].second - mean * sums[c].first};
+    all[c] = {static_cast<double>(to_f32(x[c])) + mean, sums[c].second - mean * sums[c].first};
   }
   return all;
 }
 
-void apply(const BatchNormShape& shape, const BatchNormForward& arrays, const Spread& spread) {
-  const RowLoops& loops = row_loops();
+template <typename T>
+void apply(const BatchNormShape& shape, const BatchNormForwardOf<T>& arrays, const Spread& spread) {
+  const RowLoops<T>& loops = row_loops<T>();
   const std::int64_t n = shape.channels;
   std::vector<float> factor(n);
   for (std::int64_t c = 0; c < n; ++c) {
     factor[c] = arrays.gamma[c] * arrays.statistics.inverse_deviation[c];
   }
   const ForwardVectors terms{arrays.statistics.mean, factor.data(), arrays.beta};
-  for_each_place(shape, spread, [&](std::int64_t place) {
-    loops.apply_last(terms, arrays.x + place * n, at(arrays.residual, place * n), n,
+  for_each_block(shape, spread, [&](std::int64_t place, const Rows& rows) {
+    loops.apply_last(terms, arrays.x + place * n, at(arrays.residual, place * n), rows,
                      arrays.y + place * n, at(arrays.mask, place * words_of_row(n)));
   });
 }
 
+template <typename T>
 std::vector<GradientSums> gradient_sums(const BatchNormShape& shape,
-                                        const BatchNormBackward& arrays, const Spread& spread) {
-  const RowLoops& loops = row_loops();
+                                        const BatchNormBackwardOf<T>& arrays,
+                                        const Spread& spread) {
+  const RowLoops<T>& loops = row_loops<T>();
   const std::int64_t n = shape.channels;
-  return sum_places(shape, spread, [&](std::int64_t place, RunningSums& running) {
-    loops.add_gradient_sums(arrays.gradient_y + place * n, at(arrays.mask, place * words_of_row(n)),
-                            arrays.x + place * n, arrays.statistics.mean, n, running.first(),
-                            running.second());
-  });
+  return sum_places(
+      shape, spread, [&](std::int64_t place, std::int64_t num_places, float* first, float* second) {
+        loops.gradient_sums_last(arrays.gradient_y + place * n,
+                                 at(arrays.mask, place * words_of_row(n)), arrays.x + place * n,
+                                 arrays.statistics.mean, {num_places, n}, first, second);
+      });
 }
 
-void gradient(const BatchNormShape& shape, const BatchNormBackward& arrays,
+template <typename T>
+void gradient(const BatchNormShape& shape, const BatchNormBackwardOf<T>& arrays,
               const std::vector<GradientSums>& sums, const Spread& spread) {
-  const RowLoops& loops = row_loops();
+  const RowLoops<T>& loops = row_loops<T>();
   const std::int64_t n = shape.channels;
   std::vector<float> factor(n), slope(n), offset(n);
   for (std::int64_t c = 0; c < n; ++c) {
@@ -128,11 +115,24 @@ void gradient(const BatchNormShape& shape, const BatchNormBackward& arrays,
     offset[c] = terms.offset;
   }
   const BackwardVectors terms{arrays.statistics.mean, factor.data(), slope.data(), offset.data()};
-  for_each_place(shape, spread, [&](std::int64_t place) {
+  for_each_block(shape, spread, [&](std::int64_t place, const Rows& rows) {
     loops.gradient_last(terms, arrays.gradient_y + place * n,
-                        at(arrays.mask, place * words_of_row(n)), arrays.x + place * n, n,
+                        at(arrays.mask, place * words_of_row(n)), arrays.x + place * n, rows,
                         arrays.gradient_x + place * n, at(arrays.gradient_residual, place * n));
   });
 }
+
+template std::vector<Moments> moments(const BatchNormShape&, const float*, const Spread&);
+template void apply(const BatchNormShape&, const BatchNormForwardOf<float>&, const Spread&);
+template std::vector<GradientSums> gradient_sums(const BatchNormShape&,
+                                                 const BatchNormBackwardOf<float>&, const Spread&);
+template void gradient(const BatchNormShape&, const BatchNormBackwardOf<float>&,
+                       const std::vector<GradientSums>&, const Spread&);
+template std::vector<Moments> moments(const BatchNormShape&, const Bf16*, const Spread&);
+template void apply(const BatchNormShape&, const BatchNormForwardOf<Bf16>&, const Spread&);
+template std::vector<GradientSums> gradient_sums(const BatchNormShape&,
+                                                 const BatchNormBackwardOf<Bf16>&, const Spread&);
+template void gradient(const BatchNormShape&, const BatchNormBackwardOf<Bf16>&,
+                       const std::vector<GradientSums>&, const Spread&);
 
 }  // namespace trireme::kernels::internal::channels_last

@@ -6,23 +6,33 @@
 
 namespace trireme::kernels::internal {
 
+// Of elements of type T, float or Bf16.
+
 // Channels first: one channel after the other, each of which may stay in the cache between passes.
 namespace channels_first {
-Moments moments(const BatchNormShape& shape, const float* x, std::int64_t channel);
-void apply(const BatchNormShape& shape, const BatchNormForward& arrays, std::int64_t channel);
-GradientSums gradient_sums(const BatchNormShape& shape, const BatchNormBackward& arrays,
+template <typename T>
+Moments moments(const BatchNormShape& shape, const T* x, std::int64_t channel);
+template <typename T>
+void apply(const BatchNormShape& shape, const BatchNormForwardOf<T>& arrays, std::int64_t channel);
+template <typename T>
+GradientSums gradient_sums(const BatchNormShape& shape, const BatchNormBackwardOf<T>& arrays,
                            std::int64_t channel);
-void gradient(const BatchNormShape& shape, const BatchNormBackward& arrays, std::int64_t channel,
-              const GradientSums& sums);
+template <typename T>
+void gradient(const BatchNormShape& shape, const BatchNormBackwardOf<T>& arrays,
+              std::int64_t channel, const GradientSums& sums);
 }  // namespace channels_first
 
 // Channels last: all channels of a block of places at a time.
 namespace channels_last {
-std::vector<Moments> moments(const BatchNormShape& shape, const float* x, const Spread& spread);
-void apply(const BatchNormShape& shape, const BatchNormForward& arrays, const Spread& spread);
+template <typename T>
+std::vector<Moments> moments(const BatchNormShape& shape, const T* x, const Spread& spread);
+template <typename T>
+void apply(const BatchNormShape& shape, const BatchNormForwardOf<T>& arrays, const Spread& spread);
+template <typename T>
 std::vector<GradientSums> gradient_sums(const BatchNormShape& shape,
-                                        const BatchNormBackward& arrays, const Spread& spread);
-void gradient(const BatchNormShape& shape, const BatchNormBackward& arrays,
+                                        const BatchNormBackwardOf<T>& arrays, const Spread& spread);
+template <typename T>
+void gradient(const BatchNormShape& shape, const BatchNormBackwardOf<T>& arrays,
               const std::vector<GradientSums>& sums, const Spread& spread);
 }  // namespace channels_last
 

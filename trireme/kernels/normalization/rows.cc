@@ -13,8 +13,14 @@
 
 namespace trireme::kernels::internal {
 
-const RowLoops& row_loops() {
-  return of_isa(portable::kRowLoops, avx2::kRowLoops, avx512::kRowLoops);
+template <>
+const RowLoops<float>& row_loops<float>() {
+  return of_isa(portable::kFloatRowLoops, avx2::kFloatRowLoops, avx512::kFloatRowLoops);
+}
+
+template <>
+const RowLoops<Bf16>& row_loops<Bf16>() {
+  return of_isa(portable::kBf16RowLoops, avx2::kBf16RowLoops, avx512::kBf16RowLoops);
 }
 
 }  // namespace trireme::kernels::internal

@@ -2,11 +2,12 @@
 
 #include <cstdint>
 
+#include "trireme/kernels/half.h"
+
 namespace trireme::kernels::internal {
 
-// The passes of a batch norm over one row. Channels first: a row is a channel of one sample, with
-// one mean and one factor. Channels last: a row is one place, with a mean and a factor for each
-// channel.
+// The passes of a batch norm over rows. Channels first: a row is a channel of one sample, with one
+// mean and one factor. Channels last: a row is one place, with a mean and a factor for each channel.
 
 struct Sums {
   double first = 0;
@@ -31,30 +32,37 @@ struct BackwardVectors {
   const float *mean, *factor, *slope, *offset;
 };
 
-/// Masks and residuals may be null.
-struct RowLoops {
-  /// Of x - shift and its square.
-  Sums (*sums)(const float* x, std::int64_t n, float shift);
-  void (*apply)(const Forward& terms, const float* x, const float* residual, std::int64_t n,
-                float* y, std::uint16_t* mask);
-  /// Of g and g (x - mean).
-  Sums (*gradient_sums)(const float* gradient, const std::uint16_t* mask, const float* x,
-                        std::int64_t n, float mean);
-  void (*gradient)(const Backward& terms, const float* gradient, const std::uint16_t* mask,
-                   const float* x, std::int64_t n, float* gradient_x, float* gradient_residual);
-
-  /// Adds to first [n] and second [n].
-  void (*add_sums)(const float* x, const float* shift, std::int64_t n, float* first, float* second);
-  void (*apply_last)(const ForwardVectors& terms, const float* x, const float* residual,
-                     std::int64_t n, float* y, std::uint16_t* mask);
-  void (*add_gradient_sums)(const float* gradient, const std::uint16_t* mask, const float* x,
-                            const float* mean, std::int64_t n, float* first, float* second);
-  void (*gradient_last)(const BackwardVectors& terms, const float* gradient,
-                        const std::uint16_t* mask, const float* x, std::int64_t n,
-                        float* gradient_x, float* gradient_residual);
+/// Rows that follow each other, one for each place.
+struct Rows {
+  std::int64_t num_places = 0;
+  std::int64_t channels = 0;
 };
 
-/// Of the instruction set that kernels run with.
-const RowLoops& row_loops();
+/// Of elements of type T, which are computed with in f32. Masks and residuals may be null.
+template <typename T>
+struct RowLoops {
+  /// Of x - shift and its square.
+  Sums (*sums)(const T* x, std::int64_t n, float shift);
+  void (*apply)(const Forward& terms, const T* x, const T* residual, std::int64_t n, T* y,
+                std::uint16_t* mask);
+  /// Of g and g (x - mean).
+  Sums (*gradient_sums)(const T* gradient, const std::uint16_t* mask, const T* x, std::int64_t n,
+                        float mean);
+  void (*gradient)(const Backward& terms, const T* gradient, const std::uint16_t* mask, const T* x,
+                   std::int64_t n, T* gradient_x, T* gradient_residual);
+
+  /// Sets first [channels] and second [channels].
+  void (*sums_last)(const T* x, const T* shift, const Rows& rows, float* first, float* second);
+  void (*apply_last)(const ForwardVectors& terms, const T* x, const T* residual, const Rows& rows,
+                     T* y, std::uint16_t* mask);
+  void (*gradient_sums_last)(const T* gradient, const std::uint16_t* mask, const T* x,
+                             const float* mean, const Rows& rows, float* first, float* second);
+  void (*gradient_last)(const BackwardVectors& terms, const T* gradient, const std::uint16_t* mask,
+                        const T* x, const Rows& rows, T* gradient_x, T* gradient_residual);
+};
+
+/// Of the instruction set that kernels run with. T: float, Bf16.
+template <typename T>
+const RowLoops<T>& row_loops();
 
 }  // namespace trireme::kernels::internal
