@@ -153,6 +153,27 @@ TEST(BatchNormOperator, OfBf16IsThatOfF32RoundedOnceAlsoUnderAutocast) {
   }
 }
 
+TEST(InstanceNormOperator, OfBf16IsThatOfF32RoundedOnceAlsoUnderAutocast) {
+  torch::manual_seed(4);
+  const at::Tensor weight = torch::randn({20}), bias = torch::randn({20});
+  for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
+    const at::Tensor narrow = torch::randn({4, 20, 5, 5}).to(at::kBFloat16).contiguous(format);
+    const at::Tensor slope = torch::randn_like(narrow);
+    const auto made = [&](at::ScalarType type) {
+      const at::Tensor x = narrow.to(type).requires_grad_();
+      const at::Tensor y = instance_norm(x, weight, bias, 1e-5, true);
+      return std::pair(y, torch::autograd::grad({y}, {x}, {slope.to(type)})[0]);
+    };
+    const auto [y, dx] = made(at::kBFloat16);
+    const auto [wide_y, wide_dx] = made(at::kFloat);
+    EXPECT_TRUE(torch::equal(y, wide_y.to(at::kBFloat16)));
+    EXPECT_TRUE(torch::equal(dx, wide_dx.to(at::kBFloat16)));
+    const at::Tensor cast = under_autocast(
+        at::kBFloat16, [&] { return instance_norm(narrow, weight, bias, 1e-5, true); });
+    EXPECT_TRUE(torch::equal(cast, y));
+  }
+}
+
 TEST(BatchNormOperator, IsGivenF32UnderAutocastToF16) {
   const at::Tensor x = torch::randn({4, 3, 5, 5}).to(at::kHalf);
   const at::Tensor y = under_autocast(

@@ -176,7 +176,7 @@ at::Tensor run_batch_norm(const at::Tensor& input, const MaybeTensor& weight,
                           double epsilon, const MaybeTensor& residual, bool relu) {
   const NormArguments arguments{input, weight, bias, running_mean, running_var, residual};
   const Expect expect("batch_norm");
-  internal::check(expect, arguments, {at::kFloat, at::kBFloat16});
+  internal::check(expect, arguments);
   if (!training) return in_evaluation(expect, arguments, epsilon, relu);
   const c10::SymInt channels = input.sym_size(1);
   const auto all = [&](const MaybeTensor& given, double value) {
@@ -209,19 +209,16 @@ TORCH_LIBRARY_FRAGMENT(trireme, library) {
   library.impl("_batch_norm_backward", internal::kernel_below_autograd(batch_backward));
 }
 
-/// A norm of bf16 stays one: cast to f32, its elements would take twice the memory and time.
 at::Tensor batch_norm_under_autocast(const at::Tensor& input, const MaybeTensor& weight,
                                      const MaybeTensor& bias, const MaybeTensor& running_mean,
                                      const MaybeTensor& running_var, bool training, double momentum,
                                      double epsilon, const MaybeTensor& residual, bool relu) {
   static const auto op = internal::find_operator<decltype(run_batch_norm)>("trireme::batch_norm");
   const c10::impl::ExcludeDispatchKeyGuard plainly(c10::DispatchKey::AutocastCPU);
-  const at::ScalarType type = input.scalar_type() == at::kHalf ? at::kFloat : input.scalar_type();
-  const auto cast = [](const MaybeTensor& tensor, at::ScalarType to) {
-    return tensor ? MaybeTensor(tensor->to(to)) : MaybeTensor();
-  };
-  return op.call(input.to(type), cast(weight, at::kFloat), cast(bias, at::kFloat), running_mean,
-                 running_var, training, momentum, epsilon, cast(residual, type), relu);
+  const at::ScalarType type = internal::type_under_autocast(input);
+  return op.call(input.to(type), internal::cast(weight, at::kFloat),
+                 internal::cast(bias, at::kFloat), running_mean, running_var, training, momentum,
+                 epsilon, internal::cast(residual, type), relu);
 }
 
 TORCH_LIBRARY_IMPL(trireme, AutocastCPU, library) {

@@ -32,7 +32,7 @@ at::Tensor batch_norm(const at::Tensor& input, const BatchNormTensors& tensors,
 
 /// The same with the statistics of each sample alone: relu(instance_norm(input)).
 ///
-/// input    f32 [N, C, ...], contiguous or channels last; anything else is copied.
+/// input    f32 or bf16 [N, C, ...], contiguous or channels last; anything else is copied.
 /// weight, bias   f32 [C]; undefined: 1 and 0.
 /// Errors   as above.
 at::Tensor instance_norm(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,

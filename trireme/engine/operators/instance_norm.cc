@@ -14,10 +14,12 @@
 namespace trireme::operators {
 namespace {
 
+using internal::elements;
 using internal::Expect;
 using internal::floats;
 using internal::given;
 using internal::MaybeTensor;
+using internal::mutable_elements;
 using internal::mutable_floats;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
@@ -83,17 +85,19 @@ InstanceMade instance_forward(const at::Tensor& input, const at::Tensor& weight,
   const at::Tensor inverse = at::empty_like(mean), y = at::empty_like(x);
   const at::Tensor counts = at::empty({calls.count}, at::kDouble);
   const at::Tensor mask = at::empty({has_relu ? calls.count * calls.words : 0}, at::kShort);
-  calls.for_each([&](std::int64_t call, const kernels::Spread& spread) {
-    const std::int64_t begin = call * calls.shape.count();
-    kernels::batch_norm_forward({.epsilon = static_cast<float>(epsilon), .has_relu = has_relu},
-                                calls.shape,
-                                {.x = floats(x) + begin,
-                                 .gamma = floats(gamma),
-                                 .beta = floats(beta),
-                                 .y = mutable_floats(y) + begin,
-                                 .mask = mask_of(mask, call * calls.words),
-                                 .statistics = calls.statistics(mean, inverse, counts, call)},
-                                nullptr, spread);
+  internal::with_type_of(x, [&]<typename T>(T) {
+    calls.for_each([&](std::int64_t call, const kernels::Spread& spread) {
+      const std::int64_t begin = call * calls.shape.count();
+      const kernels::BatchNormForwardOf<T> arrays{
+          .x = elements<T>(x) + begin,
+          .gamma = floats(gamma),
+          .beta = floats(beta),
+          .y = mutable_elements<T>(y) + begin,
+          .mask = mask_of(mask, call * calls.words),
+          .statistics = calls.statistics(mean, inverse, counts, call)};
+      kernels::batch_norm_forward({.epsilon = static_cast<float>(epsilon), .has_relu = has_relu},
+                                  calls.shape, arrays, nullptr, spread);
+    });
   });
   return {y, mean, inverse, counts, mask};
 }
@@ -109,21 +113,23 @@ InstanceGradients instance_backward(const at::Tensor& given_dy, const at::Tensor
   const at::MemoryFormat format = internal::format_of(x);
   const Calls calls(x, format);
   const at::Tensor gamma = weight.repeat({calls.shape.channels / x.size(1)});
-  const at::Tensor dy = given_dy.contiguous(format);
+  const at::Tensor dy = given_dy.to(x.scalar_type()).contiguous(format);
   const at::Tensor dx = at::empty_like(x), dgamma = at::empty_like(mean);
   const at::Tensor dbeta = at::empty_like(mean);
-  calls.for_each([&](std::int64_t call, const kernels::Spread& spread) {
-    const std::int64_t begin = call * calls.shape.count(), channel = call * calls.shape.channels;
-    kernels::batch_norm_backward(calls.shape,
-                                 {.gradient_y = floats(dy) + begin,
-                                  .x = floats(x) + begin,
-                                  .gamma = floats(gamma),
-                                  .mask = mask_of(mask, call * calls.words),
-                                  .statistics = calls.statistics(mean, inverse, counts, call),
-                                  .gradient_x = mutable_floats(dx) + begin,
-                                  .gradient_gamma = mutable_floats(dgamma) + channel,
-                                  .gradient_beta = mutable_floats(dbeta) + channel},
-                                 nullptr, spread);
+  internal::with_type_of(x, [&]<typename T>(T) {
+    calls.for_each([&](std::int64_t call, const kernels::Spread& spread) {
+      const std::int64_t begin = call * calls.shape.count(), channel = call * calls.shape.channels;
+      const kernels::BatchNormBackwardOf<T> arrays{
+          .gradient_y = elements<T>(dy) + begin,
+          .x = elements<T>(x) + begin,
+          .gamma = floats(gamma),
+          .mask = mask_of(mask, call * calls.words),
+          .statistics = calls.statistics(mean, inverse, counts, call),
+          .gradient_x = mutable_elements<T>(dx) + begin,
+          .gradient_gamma = mutable_floats(dgamma) + channel,
+          .gradient_beta = mutable_floats(dbeta) + channel};
+      kernels::batch_norm_backward(calls.shape, arrays, nullptr, spread);
+    });
   });
   return {dx, sum_samples(dgamma, x, format), sum_samples(dbeta, x, format)};
 }
@@ -159,7 +165,7 @@ class InstanceNorm : public torch::autograd::Function<InstanceNorm> {
 at::Tensor run_instance_norm(const at::Tensor& input, const MaybeTensor& weight,
                              const MaybeTensor& bias, double epsilon, bool relu) {
   const Expect expect("instance_norm");
-  internal::check(expect, {input, weight, bias, {}, {}, {}}, {at::kFloat});
+  internal::check(expect, {input, weight, bias, {}, {}, {}});
   if (input.sym_numel() == 0) return input.clone();
   const c10::SymInt channels = input.sym_size(1);
   const auto all = [&](const MaybeTensor& given, double value) {
@@ -184,8 +190,17 @@ TORCH_LIBRARY_FRAGMENT(trireme, library) {
   library.impl("_instance_norm_backward", internal::kernel_below_autograd(instance_backward));
 }
 
+at::Tensor instance_norm_under_autocast(const at::Tensor& input, const MaybeTensor& weight,
+                                        const MaybeTensor& bias, double epsilon, bool relu) {
+  static const auto op =
+      internal::find_operator<decltype(run_instance_norm)>("trireme::instance_norm");
+  const c10::impl::ExcludeDispatchKeyGuard plainly(c10::DispatchKey::AutocastCPU);
+  return op.call(input.to(internal::type_under_autocast(input)), internal::cast(weight, at::kFloat),
+                 internal::cast(bias, at::kFloat), epsilon, relu);
+}
+
 TORCH_LIBRARY_IMPL(trireme, AutocastCPU, library) {
-  library.impl("instance_norm", internal::under_autocast());
+  library.impl("instance_norm", instance_norm_under_autocast);
 }
 
 }  // namespace

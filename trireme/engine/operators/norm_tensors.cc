@@ -41,10 +41,9 @@ kernels::BatchNormStatistics pointers(const at::Tensor& mean, const at::Tensor& 
           count.mutable_data_ptr<double>()};
 }
 
-void check(const Expect& expect, const NormArguments& arguments,
-           std::initializer_list<at::ScalarType> types) {
+void check(const Expect& expect, const NormArguments& arguments) {
   const at::Tensor& input = arguments.input;
-  expect.dtype("input", input, types);
+  expect.dtype("input", input, {at::kFloat, at::kBFloat16});
   if (input.dim() < 2) expect.dims("input", input, 2);
   const auto of_channels = [&](const char* name, const MaybeTensor& tensor) {
     if (!tensor) return;
@@ -58,6 +57,14 @@ void check(const Expect& expect, const NormArguments& arguments,
   if (!arguments.residual) return;
   expect.dtype("residual", *arguments.residual, {input.scalar_type()});
   expect.shape("residual", *arguments.residual, input.sym_sizes());
+}
+
+at::ScalarType type_under_autocast(const at::Tensor& input) {
+  return input.scalar_type() == at::kHalf ? at::kFloat : input.scalar_type();
+}
+
+MaybeTensor cast(const MaybeTensor& tensor, at::ScalarType type) {
+  return tensor ? MaybeTensor(tensor->to(type)) : MaybeTensor();
 }
 
 }  // namespace trireme::operators::internal

@@ -2,7 +2,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <initializer_list>
 #include <optional>
 
 #include "trireme/engine/operators/kernel_operator.h"
@@ -55,8 +54,12 @@ struct NormArguments {
   const MaybeTensor &weight, &bias, &running_mean, &running_var, &residual;
 };
 
-/// types   of the input; the residual's is the same.
-void check(const Expect& expect, const NormArguments& arguments,
-           std::initializer_list<at::ScalarType> types);
+/// The input is f32 or bf16, a residual as the input.
+void check(const Expect& expect, const NormArguments& arguments);
+
+/// What autocast makes of a norm's input. One of bf16 stays: as f32 it would take twice the memory and time.
+at::ScalarType type_under_autocast(const at::Tensor& input);
+
+MaybeTensor cast(const MaybeTensor& tensor, at::ScalarType type);
 
 }  // namespace trireme::operators::internal
