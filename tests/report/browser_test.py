@@ -8,7 +8,6 @@ Exit code 77, which ctest counts as skipped, where there is no browser.
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,17 +15,13 @@ import unittest
 from html.parser import HTMLParser
 from pathlib import Path
 
+from browser import browser_command, find_browser
 from sample_run import write_run
 from trireme.report.figures.timeline import rows_of
 from trireme.report.page import page
 from trireme.report.run import Run, read_run
 
 SKIPPED = 77
-BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-
-
-def find_browser() -> str | None:
-    return next((path for path in map(shutil.which, BROWSERS) if path), None)
 
 
 class Drawn(HTMLParser):
@@ -82,22 +77,13 @@ class BrowserTest(unittest.TestCase):
         write_run(folder / "run")
         cls.run_of_page = read_run(folder / "run")
         (folder / "report.html").write_text(page(cls.run_of_page), encoding="utf-8")
-        command = [
+        command = browser_command(
             cls.browser,
-            "--headless",
-            "--no-sandbox",  # root has none; the page is our own
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--disable-background-networking",
-            "--host-resolver-rules=MAP * ~NOTFOUND",
-            f"--user-data-dir={folder}/profile",
-            f"--log-net-log={folder}/net.json",
-            "--enable-logging=stderr",
-            "--window-size=1280,900",
-            "--virtual-time-budget=20000",
-            "--dump-dom",
+            folder,
             (folder / "report.html").as_uri(),
-        ]
+            "--host-resolver-rules=MAP * ~NOTFOUND",
+            f"--log-net-log={folder}/net.json",
+        )
         done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
         cls.drawn = Drawn()
         cls.drawn.feed(re.sub(r"<script\b.*?</script>", "", done.stdout, flags=re.S))

@@ -1,13 +1,18 @@
+#include <charconv>
+#include <cstdio>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "trireme/arguments/numbers.h"
 #include "trireme/arguments/words.h"
+#include "trireme/command/plan_page.h"
 #include "trireme/command/verbs.h"
 #include "trireme/error.h"
 #include "trireme/plan/analytic/failures.h"
 #include "trireme/plan/analytic/layout_search.h"
+#include "trireme/plan/analytic/layout_timeline.h"
 #include "trireme/plan/analytic/search_show.h"
 
 namespace trireme::command {
@@ -19,7 +24,11 @@ struct PlanVerbOptions {
   analytic::LayoutSearch search{.global_batch = 0};
   double num_samples = 0;
   double num_tokens = 0;
-  double mtbf_hours = 0;  ///< Of a host; 0: failures are not asked about.
+  double mtbf_hours = 0;           ///< Of a host; 0: failures are not asked about.
+  std::int64_t device_memory = 0;  ///< Bytes; 0: the machine's.
+  bool has_type = false;           ///< Given; else the devices' best.
+  bool serves = false;
+  int port = 0;
   analytic::Failures failures;
 };
 
@@ -40,19 +49,36 @@ std::optional<analytic::Goodput> goodput_of(const PlanVerbOptions& options) {
   return analytic::goodput(failures, options.search.num_hosts);
 }
 
-int plan_layouts(PlanVerbOptions options, bool has_type, const Context& context) {
+void check_length(const PlanVerbOptions& options, const analytic::ModelShape& shape) {
   if (options.num_samples > 0 && options.num_tokens > 0) {
     throw Error(ErrorKind::kInvalidArgument, "--samples and --tokens say the same; give one");
   }
-  const analytic::ModelShape& shape = analytic::model(options.model);
   if (options.num_tokens > 0 && !shape.is_transformer()) {
     throw Error(ErrorKind::kInvalidArgument, shape.name + " has no tokens; give --samples");
   }
-  const analytic::Machine& machine = analytic::machine(options.machine);
+}
+
+/// The named machine, with devices of the memory that is asked for.
+analytic::Machine machine_of(const PlanVerbOptions& options) {
+  analytic::Machine machine = analytic::machine(options.machine);
+  if (options.device_memory > 0) {
+    machine.accelerator.memory_bytes = static_cast<double>(options.device_memory);
+  }
+  return machine;
+}
+
+/// Calls `use` with what is found.
+template <typename Use>
+void with_layouts(PlanVerbOptions options, const Use& use) {
+  const analytic::ModelShape& shape = analytic::model(options.model);
+  check_length(options, shape);
+  const analytic::Machine machine = machine_of(options);
   analytic::LayoutSearch& search = options.search;
   if (search.global_batch == 0) search.global_batch = usual_batch(options, machine);
   if (search.seq_len == 0) search.seq_len = shape.seq_len;
-  if (!has_type && !machine.accelerator.has_bf16) search.type = analytic::MatrixType::kF16;
+  if (!options.has_type && !machine.accelerator.has_bf16) {
+    search.type = analytic::MatrixType::kF16;
+  }
   const analytic::LayoutsFound found =
       analytic::search_layouts(shape, machine, analytic::usual_achieved(), search);
   analytic::ShownSearch shown{.shape = shape, .machine = machine, .search = search, .found = found};
@@ -60,8 +86,88 @@ int plan_layouts(PlanVerbOptions options, bool has_type, const Context& context)
   shown.num_tokens = options.num_tokens;
   shown.goodput = goodput_of(options);
   analytic::add_published(analytic::usual_achieved(), shown);
-  print(context, analytic::to_json(shown), analytic::show(shown));
-  return 0;
+  use(shown);
+}
+
+Json json_with_timeline(const PlanVerbOptions& options) {
+  Json json;
+  with_layouts(options, [&json](const analytic::ShownSearch& shown) {
+    json = analytic::to_json(shown);
+    const std::string& device = shown.machine.accelerator.name;
+    json["batch"] = shown.search.global_batch;
+    json["memory_bytes"] = shown.search.memory_part * shown.machine.accelerator.memory_bytes;
+    json["timeline"] =
+        analytic::pipeline_timeline(shown.shape, shown.machine, shown.found.best.front().layout,
+                                    analytic::achieved_of(analytic::usual_achieved(), device));
+  });
+  return json;
+}
+
+std::int64_t number_of(const std::string& name, const std::string& text) {
+  std::int64_t number = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number = problem == std::errc() && end == text.data() + text.size();
+  if (!is_number || number < 0 || number > analytic::kMostOfLayout) {
+    throw Error(ErrorKind::kInvalidArgument,
+                name + " is '" + text + "'; expected a whole number of at most 2^20");
+  }
+  return number;
+}
+
+/// With what the page's controls say in place of the options.
+PlanVerbOptions with_values(PlanVerbOptions options,
+                            const std::map<std::string, std::string>& values) {
+  for (const auto& [name, text] : values) {
+    if (name == "model") {
+      options.model = text;
+    } else if (name == "topology") {
+      options.machine = text;
+    } else if (name == "hosts") {
+      options.search.num_hosts = number_of(name, text);
+    } else if (name == "batch") {
+      options.search.global_batch = number_of(name, text);
+    } else if (name == "microbatch") {
+      options.search.microbatch = number_of(name, text);
+    } else if (name == "memory_gib") {
+      options.device_memory = number_of(name, text) << 30;
+    } else {
+      throw Error(ErrorKind::kInvalidArgument,
+                  "there is no '" + name +
+                      "'; known are model, topology, hosts, batch, microbatch and memory_gib");
+    }
+  }
+  return options;
+}
+
+Json choices_of(const PlanVerbOptions& options) {
+  Json models = Json::array(), machines = Json::array();
+  for (const analytic::ModelShape& one : analytic::models()) models.push_back(one.name);
+  for (const analytic::Machine& one : analytic::machines()) {
+    constexpr double kGiB = 1 << 30;
+    machines.push_back({{"name", one.name},
+                        {"device", one.accelerator.name},
+                        {"devices", one.devices_per_host},
+                        {"memory_gib", one.accelerator.memory_bytes / kGiB}});
+  }
+  return {{"models", models},
+          {"machines", machines},
+          {"model", options.model},
+          {"topology", options.machine},
+          {"hosts", options.search.num_hosts},
+          {"batch", options.search.global_batch},
+          {"microbatch", options.search.microbatch},
+          {"memory_gib", options.device_memory >> 30}};
+}
+
+void serve(const PlanVerbOptions& options, const Context& context) {
+  const PlanPage page{.choices = choices_of(options), .plan = [&options](const auto& values) {
+                        return json_with_timeline(with_values(options, values));
+                      }};
+  serve_plan_page(page, options.port, [&context](const std::string& address) {
+    print(context, {{"address", address}},
+          "the page is at " + address + " (this machine only); Ctrl-C ends it\n");
+    std::fflush(stdout);
+  });
 }
 
 void add_failures(CLI::App& app, PlanVerbOptions& options) {
@@ -116,7 +222,18 @@ Body add_plan(CLI::App& app, Context& context) {
                  "Samples of the training: how many days it takes")
       ->check(CLI::PositiveNumber);
   app.add_option("--tokens", options->num_tokens, "The same in tokens")->check(CLI::PositiveNumber);
+  app.add_option("--microbatch", search.microbatch,
+                 "Samples of a microbatch; without it powers of two are tried")
+      ->check(arguments::positive());
+  app.add_option("--device-memory", options->device_memory,
+                 "Memory of a device, `80GiB`; without it the machine's")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
   add_failures(app, *options);
+  app.add_flag("--serve", options->serves,
+               "A page on this machine to try other hosts, batches and memories on");
+  app.add_option("--port", options->port, "Of that page; without it any that is free")
+      ->check(CLI::Range(1, 65535))
+      ->needs("--serve");
   app.add_option("--most", search.most, "Layouts to print")
       ->check(arguments::positive())
       ->capture_default_str();
@@ -126,7 +243,15 @@ Body add_plan(CLI::App& app, Context& context) {
       "published "
       "runs achieved (`trireme validate`).");
   return [options, &context, &app] {
-    return plan_layouts(*options, app.count("--type") > 0, context);
+    options->has_type = app.count("--type") > 0;
+    if (options->serves) {
+      serve(*options, context);
+      return 0;
+    }
+    with_layouts(*options, [&context](const analytic::ShownSearch& shown) {
+      print(context, analytic::to_json(shown), analytic::show(shown));
+    });
+    return 0;
   };
 }
 

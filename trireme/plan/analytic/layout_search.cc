@@ -40,19 +40,36 @@ class Searcher {
       return std::pair(a.step.step_s, a.step.memory.total()) <
              std::pair(b.step.step_s, b.step.memory.total());
     });
+    for (const FoundLayout& one : found_.best) {
+      const bool is_on_front =
+          found_.front.empty() || one.step.memory.total() < found_.front.back().step.memory.total();
+      if (is_on_front) found_.front.push_back(one);
+    }
     if (found_.best.size() > search_.most) found_.best.resize(search_.most);
     return std::move(found_);
   }
 
  private:
+  /// Samples of a microbatch that are tried.
+  std::vector<std::int64_t> microbatches_of(std::int64_t replica_batch) const {
+    std::vector<std::int64_t> sizes;
+    if (search_.microbatch > 0) {
+      if (replica_batch % search_.microbatch == 0) sizes.push_back(search_.microbatch);
+      return sizes;
+    }
+    for (std::int64_t size = 1; size <= kMostMicrobatch && replica_batch % size == 0; size *= 2) {
+      sizes.push_back(size);
+    }
+    return sizes;
+  }
+
   void try_pipeline(std::int64_t tensor, std::int64_t pipeline) {
     if (num_devices_ % (tensor * pipeline) != 0 || pipeline > shape_.num_blocks()) return;
     const std::int64_t data = num_devices_ / (tensor * pipeline);
     if (search_.global_batch % data != 0) return;
     if (search_.replicas > 0 && data != search_.replicas) return;
     const std::int64_t replica_batch = search_.global_batch / data;
-    for (std::int64_t microbatch = 1; microbatch <= kMostMicrobatch; microbatch *= 2) {
-      if (replica_batch % microbatch != 0) break;
+    for (const std::int64_t microbatch : microbatches_of(replica_batch)) {
       const std::int64_t m = replica_batch / microbatch;
       for (std::int64_t parts = 1; parts <= kMostParts; ++parts) {
         if (parts > 1 && (pipeline == 1 || m % pipeline != 0)) break;
@@ -106,11 +123,15 @@ class Searcher {
     if (found_.num_tried == 0) {
       throw Error(
           ErrorKind::kInvalidArgument,
-          fmt::format("a batch of {} cannot be split over {} devices: with tensor groups of "
-                      "at most {} and {} stages there are replicas that do not divide it; "
-                      "give a multiple of {}",
-                      search_.global_batch, num_devices_, machine_.devices_per_host,
-                      std::min(kMostStages, shape_.num_blocks()), num_devices_));
+          fmt::format(
+              "a batch of {}{} cannot be split over {} devices: with tensor groups of "
+              "at most {} and {} stages there are replicas that do not divide it; "
+              "give a multiple of {}",
+              search_.global_batch,
+              search_.microbatch > 0 ? fmt::format(" in microbatches of {}", search_.microbatch)
+                                     : "",
+              num_devices_, machine_.devices_per_host, std::min(kMostStages, shape_.num_blocks()),
+              num_devices_ * std::max<std::int64_t>(search_.microbatch, 1)));
     }
     if (found_.num_fitting > 0) return;
     constexpr double kGiB = 1024.0 * 1024 * 1024;
@@ -145,7 +166,8 @@ LayoutsFound search_layouts(const ModelShape& shape, const Machine& machine,
   }
   for (const auto& [what, value] : {std::pair{"hosts", search.num_hosts},
                                     {"the batch", search.global_batch},
-                                    {"seq_len", search.seq_len}}) {
+                                    {"seq_len", search.seq_len},
+                                    {"the microbatch", search.microbatch}}) {
     if (value <= kMostOfLayout) continue;
     throw Error(ErrorKind::kInvalidArgument, fmt::format("{} is {}, above 2^20", what, value));
   }

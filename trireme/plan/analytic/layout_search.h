@@ -12,8 +12,9 @@ namespace trireme::analytic {
 struct LayoutSearch {
   std::int64_t num_hosts = 1;
   std::int64_t global_batch = 1;
-  std::int64_t seq_len = 0;   ///< 0: the model's.
-  std::int64_t replicas = 0;  ///< 0: any number.
+  std::int64_t seq_len = 0;     ///< 0: the model's.
+  std::int64_t replicas = 0;    ///< 0: any number.
+  std::int64_t microbatch = 0;  ///< Samples of one; 0: any power of two up to 64.
   MatrixType type = MatrixType::kBf16;
   double memory_part =
       0.92;  ///< Of a device's memory that a layout may take; the rest is the driver's and lost between buffers.
@@ -27,8 +28,10 @@ struct FoundLayout {
 
 struct LayoutsFound {
   std::vector<FoundLayout> best;  ///< Fastest first; of equally fast ones the one with less memory.
-  std::int64_t num_tried = 0;     ///< Layouts that the model, the devices and the batch allow.
-  std::int64_t num_fitting = 0;   ///< Of those, with enough memory.
+  std::vector<FoundLayout>
+      front;                     ///< Those that none beats in both step and memory, fastest first.
+  std::int64_t num_tried = 0;    ///< Layouts that the model, the devices and the batch allow.
+  std::int64_t num_fitting = 0;  ///< Of those, with enough memory.
 };
 
 /// Tries tensor groups within a host, pipelines, parts of a rank, microbatches, recomputation, sharding.

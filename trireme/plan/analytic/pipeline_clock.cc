@@ -71,7 +71,8 @@ PipelineClock::PipelineClock(schedule::Schedule schedule) : schedule_(std::move(
   TRIREME_CHECK(order_.size() == num_actions, "the schedule has ranks that wait for ever");
 }
 
-PlayedPipeline PipelineClock::play(const PipelineTimes& times) const {
+PlayedPipeline PipelineClock::play(const PipelineTimes& times,
+                                   std::vector<PlayedAction>* actions) const {
   const int num_stages = schedule_.num_stages;
   const std::size_t num_ranks = schedule_.ranks.size();
   const std::size_t num_microbatches = schedule_.num_microbatches;
@@ -87,6 +88,7 @@ PlayedPipeline PipelineClock::play(const PipelineTimes& times) const {
       now = std::max(now, messages[action.stage * num_microbatches + action.microbatch]);
     }
     const double seconds = duration(action, times);
+    if (actions != nullptr) actions->push_back({action, entry.rank, now, now + seconds});
     now += seconds;
     result.busy[entry.rank] += seconds;
     const int to = target(action, num_stages);

@@ -29,6 +29,13 @@ struct PlayedPipeline {
   double step() const;       ///< Of the last rank.
 };
 
+/// When a rank ran an action.
+struct PlayedAction {
+  schedule::Action action;
+  int rank = 0;
+  double begin = 0, end = 0;
+};
+
 /// Plays a schedule where all actions of a stage are alike: what simulate::simulate says of the same
 /// step (`pipeline_program`), in one pass.
 class PipelineClock {
@@ -36,7 +43,9 @@ class PipelineClock {
   /// schedule   passes its check.
   explicit PipelineClock(schedule::Schedule schedule);
 
-  PlayedPipeline play(const PipelineTimes& times) const;
+  /// actions   added to, where they are wanted: all that is run, each rank's in order.
+  PlayedPipeline play(const PipelineTimes& times,
+                      std::vector<PlayedAction>* actions = nullptr) const;
 
   /// For each rank, most bytes that it holds: those of a stage from a microbatch's forward until its
   /// last backward. bytes: by stage.

@@ -158,6 +158,18 @@ Json json_of(const TrainLayout& layout) {
           {"sharded", word(layout.sharding)}};
 }
 
+Json json_of(const ShownSearch& shown, const FoundLayout& one) {
+  Json json = json_of(one.step);
+  json["layout"] = json_of(one.layout);
+  json["samples_per_s"] = one.step.samples_per_s(one.layout);
+  json["limited_by"] = limit_of(one.step);
+  if (shown.has_length()) json["days"] = days_of(shown, one);
+  if (shown.has_length() && shown.goodput) {
+    json["days_with_failures"] = days_of(shown, one) / shown.goodput->part;
+  }
+  return json;
+}
+
 /// The fastest with as many replicas as the published layout has; that one, without a step, where none is possible.
 FoundLayout best_with_replicas(const AchievedByDevice& achieved, const ShownSearch& shown,
                                const TrainLayout& published) {
@@ -209,18 +221,9 @@ std::string show(const ShownSearch& shown) {
 }
 
 Json to_json(const ShownSearch& shown) {
-  Json best = Json::array(), published = Json::array();
-  for (const FoundLayout& one : shown.found.best) {
-    Json json = json_of(one.step);
-    json["layout"] = json_of(one.layout);
-    json["samples_per_s"] = one.step.samples_per_s(one.layout);
-    json["limited_by"] = limit_of(one.step);
-    if (shown.has_length()) json["days"] = days_of(shown, one);
-    if (shown.has_length() && shown.goodput) {
-      json["days_with_failures"] = days_of(shown, one) / shown.goodput->part;
-    }
-    best.push_back(std::move(json));
-  }
+  Json best = Json::array(), front = Json::array(), published = Json::array();
+  for (const FoundLayout& one : shown.found.best) best.push_back(json_of(shown, one));
+  for (const FoundLayout& one : shown.found.front) front.push_back(json_of(shown, one));
   for (std::size_t i = 0; i < shown.sources.size(); ++i) {
     const PublishedLayout& source = shown.sources[i];
     Json json = {
@@ -243,6 +246,7 @@ Json to_json(const ShownSearch& shown) {
                {"tried", shown.found.num_tried},
                {"fitting", shown.found.num_fitting},
                {"best", best},
+               {"front", front},
                {"published", published}};
   if (shown.goodput) {
     json["goodput"] = {{"part", shown.goodput->part},
