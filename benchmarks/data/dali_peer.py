@@ -5,7 +5,6 @@ Crops are decoded alone, resized with antialiasing, flipped and normalised, by i
 
 import sys
 import time
-from typing import Any
 
 from nvidia.dali import fn, pipeline_def, types
 
@@ -13,7 +12,7 @@ MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 @pipeline_def
-def training(folder: str, size: int) -> Any:
+def training(folder: str, size: int) -> tuple[object, object]:
     files, labels = fn.readers.file(file_root=folder, random_shuffle=True, name="files")
     crops = fn.decoders.image_random_crop(
         files, device="cpu", random_area=[0.08, 1.0], random_aspect_ratio=[3 / 4, 4 / 3]
@@ -31,7 +30,7 @@ def training(folder: str, size: int) -> Any:
 
 
 def main(folder: str, size: int, batch: int) -> None:
-    pipelines: dict[int, Any] = {}
+    pipelines = {}
     print("ready", flush=True)
     for line in sys.stdin:
         threads, count = map(int, line.split())

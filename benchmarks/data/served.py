@@ -16,7 +16,7 @@ class Served:
         assert self.process.stdout
         line = self.process.stdout.readline()
         if not line:
-            raise SystemExit(f"{self.process.args} ended with {self.process.wait()}")
+            raise SystemExit(f"{self.process.args!r} ended with {self.process.wait()}")
         return line
 
     def ask(self, text: str) -> str:

@@ -1,7 +1,8 @@
 """How many records a second of tar shards are read, in order and shuffled, beside WebDataset?
 
-Records are a JPEG image and its class, read as bytes in one thread of Python and kept. WebDataset shuffles shards and, in
-a buffer, 1,000 records; ours the whole data set. Both run in turn; exit code 1 where they have read other bytes.
+Records are a JPEG image and its class, read as bytes in one thread of Python and kept. WebDataset shuffles shards
+and, in a buffer, 1,000 records; ours the whole data set. Both run in turn; exit code 1 where they have read other
+bytes.
 """
 
 import argparse

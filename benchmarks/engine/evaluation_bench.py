@@ -1,8 +1,7 @@
-"""What evaluations by a process of its own cost the steps: a T5 on one core, alone and while `trireme follow` evaluates it on
-another.
+"""What evaluations by a process of its own cost the steps: a T5 on one core, alone and evaluated on another.
 
-The second run writes the checkpoints that are evaluated, which the first does not. Times are from the end of step FIRST to the end of
-the last one; runs in turn, ratios of neighbours. All end with the same bytes of weights, and all evaluations are there.
+The second run writes the checkpoints that are evaluated, which the first does not. Times are from the end of step FIRST
+to the end of the last one; runs in turn, ratios of neighbours. All end with the same bytes of weights.
 """
 
 import argparse
@@ -68,7 +67,7 @@ class Bench:
 def end(process: "subprocess.Popen[str]") -> None:
     output, _ = process.communicate()
     if process.returncode != 0:
-        sys.exit(f"{process.args}: {output}")
+        sys.exit(f"{process.args!r}: {output}")
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The page of `trireme plan --serve` in a browser: its controls are moved, and it shows what the program plans for them.
+"""The page of `trireme plan --serve` in a browser: controls are moved, and it shows what the program plans for them.
 
     python plan_page_test.py
 

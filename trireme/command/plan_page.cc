@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <httplib.h>
 
-#include "plan_page_text.h"  // made of plan_page.html by CMakeLists.txt
+#include "trireme/command/plan_page_text.h"  // made of plan_page.html by CMakeLists.txt
 #include "trireme/error.h"
 
 namespace trireme::command {

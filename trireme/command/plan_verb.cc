@@ -191,6 +191,23 @@ void add_failures(CLI::App& app, PlanVerbOptions& options) {
       ->needs(mtbf);
 }
 
+void add_limits(CLI::App& app, PlanVerbOptions& options) {
+  app.add_option("--microbatch", options.search.microbatch,
+                 "Samples of a microbatch; without it powers of two are tried")
+      ->check(arguments::positive());
+  app.add_option("--device-memory", options.device_memory,
+                 "Memory of a device, `80GiB`; without it the machine's")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
+}
+
+void add_page(CLI::App& app, PlanVerbOptions& options) {
+  app.add_flag("--serve", options.serves,
+               "A page on this machine to try other hosts, batches and memories on");
+  app.add_option("--port", options.port, "Of that page; without it any that is free")
+      ->check(CLI::Range(1, 65535))
+      ->needs("--serve");
+}
+
 }  // namespace
 
 Body add_plan(CLI::App& app, Context& context) {
@@ -222,18 +239,9 @@ Body add_plan(CLI::App& app, Context& context) {
                  "Samples of the training: how many days it takes")
       ->check(CLI::PositiveNumber);
   app.add_option("--tokens", options->num_tokens, "The same in tokens")->check(CLI::PositiveNumber);
-  app.add_option("--microbatch", search.microbatch,
-                 "Samples of a microbatch; without it powers of two are tried")
-      ->check(arguments::positive());
-  app.add_option("--device-memory", options->device_memory,
-                 "Memory of a device, `80GiB`; without it the machine's")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
   add_failures(app, *options);
-  app.add_flag("--serve", options->serves,
-               "A page on this machine to try other hosts, batches and memories on");
-  app.add_option("--port", options->port, "Of that page; without it any that is free")
-      ->check(CLI::Range(1, 65535))
-      ->needs("--serve");
+  add_limits(app, *options);
+  add_page(app, *options);
   app.add_option("--most", search.most, "Layouts to print")
       ->check(arguments::positive())
       ->capture_default_str();
