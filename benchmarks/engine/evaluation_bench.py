@@ -1,7 +1,9 @@
-"""What evaluations by a process of its own cost the steps: a T5 on one core, alone and evaluated on another.
+"""What evaluations by a process of its own cost the steps: a T5 on one core, alone, beside another training, and
+evaluated by `trireme follow` on the other core.
 
-The second run writes the checkpoints that are evaluated, which the first does not. Times are from the end of step FIRST
-to the end of the last one; runs in turn, ratios of neighbours. All end with the same bytes of weights.
+Any process on the other core takes memory's bandwidth: what evaluations cost is the third over the second, which also
+pays for the checkpoints that are evaluated. Times are from the end of step FIRST to the end of the last one; runs in
+turn, ratios within a round. All end with the same bytes of weights.
 """
 
 import argparse
@@ -12,10 +14,23 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 MODEL = ["--model", "t5", "--t5-size", "demo"]
 FIRST = 3  # the steps before it capture and warm up
+
+
+WAYS = ["alone", "beside", "evaluated"]
+
+
+@dataclass
+class Trained:
+    """A run: milliseconds a step, how many evaluations were made of it, its weights."""
+
+    step_ms: float
+    num_evaluations: int
+    weights: bytes
 
 
 class Bench:
@@ -40,28 +55,36 @@ class Bench:
     def call(self, core: int, *words: str) -> None:
         end(self.start(core, *words))
 
-    def train(self, run: Path, is_followed: bool) -> tuple[float, int, bytes]:
-        """Milliseconds a step, the number of evaluations, and the weights."""
+    def train(self, run: Path, way: str) -> Trained:
+        """`way`: alone, beside or evaluated."""
+        is_evaluated = way == "evaluated"
         weights = self.folder / "weights.safetensors"
-        every = str(self.options.every) if is_followed else "0"
+        every = str(self.options.every) if is_evaluated else "0"
         words = ["--checkpoint-every", every, "--evaluate-every", every]
-        if is_followed:
+        if is_evaluated:
             words.append("--evaluate-elsewhere")
         training = self.start(
             *(self.train_core, "train", "--plan", str(self.plan), "--run", str(run)),
             *("--steps", str(self.options.steps), "--save", str(weights), *words),
         )
-        if is_followed:
+        other = None
+        if is_evaluated:
             while training.poll() is None and not (run / "run.json").exists():
                 time.sleep(0.05)
             end(self.start(self.evaluation_core, "follow", "--run", str(run)))
+        elif way == "beside":
+            plan = ("--plan", str(self.plan), "--steps", "1000000", "--checkpoint-every", "0")
+            other = self.start(self.evaluation_core, "train", *plan)
         end(training)
+        if other is not None:
+            other.kill()
+            other.communicate()
         lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
         ends = {line["step"]: line["time_ms"] for line in lines if "step_ms" in line}
         took = (max(ends.values()) - ends[FIRST]) / (max(ends) - FIRST)
         evaluations = run / "evaluations.jsonl"
-        num_evaluations = len(evaluations.read_text().splitlines()) if evaluations.exists() else 0
-        return took, num_evaluations, weights.read_bytes()
+        num_evaluations = len(evaluations.read_text().splitlines()) // 2 if is_evaluated else 0
+        return Trained(took, num_evaluations, weights.read_bytes())
 
 
 def end(process: "subprocess.Popen[str]") -> None:
@@ -79,29 +102,29 @@ def main() -> None:
     options = parser.parse_args()
     if len(os.sched_getaffinity(0)) < 2:
         sys.exit("two cores are needed")
-    took: dict[bool, list[float]] = {False: [], True: []}
+    took: dict[str, list[float]] = {way: [] for way in WAYS}
     weights = set()
+    num_evaluations = 0
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options.program, Path(folder), options)
         for turn in range(options.rounds):
-            for is_followed in (False, True) if turn % 2 == 0 else (True, False):
-                ms, num_evaluations, bits = bench.train(
-                    Path(folder, f"run{turn}{is_followed}"), is_followed
-                )
-                took[is_followed].append(ms)
-                weights.add(bits)
-                if is_followed and num_evaluations < options.steps // options.every:
-                    sys.exit(f"only {num_evaluations} evaluations were made")
-            alone, followed = took[False][-1], took[True][-1]
-            print(f"alone {alone:.1f} ms a step, evaluated {followed:.1f}", flush=True)
-    if len(weights) != 1:
-        sys.exit(f"the runs ended with {len(weights)} different weights")
-    ratios = [b / a for a, b in zip(took[False], took[True], strict=True)]
-    print(
-        f"{num_evaluations} evaluations: {statistics.median(took[True]):.1f} ms a step, "
-        f"{statistics.median(took[False]):.1f} without; "
-        f"{statistics.median(ratios) - 1:+.2%} ({min(ratios) - 1:+.2%} to {max(ratios) - 1:+.2%})"
-    )
+            for way in WAYS if turn % 2 == 0 else reversed(WAYS):
+                run = bench.train(Path(folder, f"run{turn}{way}"), way)
+                took[way].append(run.step_ms)
+                num_evaluations += run.num_evaluations
+                weights.add(run.weights)
+            print(", ".join(f"{way} {took[way][-1]:.1f} ms" for way in WAYS), flush=True)
+    if len(weights) != 1 or num_evaluations == 0:
+        sys.exit(f"{len(weights)} different weights, {num_evaluations} evaluations")
+    print(f"{num_evaluations} evaluations; medians of a step:")
+    for way in WAYS:
+        print(f"  {way:10} {statistics.median(took[way]):8.1f} ms")
+    for other in ("alone", "beside"):
+        ratios = [b / a for a, b in zip(took[other], took["evaluated"], strict=True)]
+        low, high = min(ratios) - 1, max(ratios) - 1
+        print(
+            f"evaluated over {other}: {statistics.median(ratios) - 1:+.1%} ({low:+.1%} to {high:+.1%})"
+        )
     print("All ended with the same bytes of weights")
 
 
