@@ -26,3 +26,6 @@ judge --calibrate llm-foundry@a100_80gb --judge llm-foundry@a100_40gb
 judge --leave-out group
 judge --leave-out device
 judge --leave-out fifth
+
+printf '\n## Published layouts beside those that are found\n\n'
+"$here/../../.venv/bin/python" -B "$here/layouts.py" "$program"

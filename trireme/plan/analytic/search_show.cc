@@ -235,6 +235,7 @@ Json to_json(const ShownSearch& shown) {
     add("samples_per_s", source.samples_per_s);
     add("days", source.days);
     add("predicted_step_s", shown.published[i].step.step_s);
+    if (shown.published[i].step.step_s > 0) json["predicted"] = json_of(shown, shown.published[i]);
     published.push_back(std::move(json));
   }
   Json json = {{"model", shown.shape.name},
