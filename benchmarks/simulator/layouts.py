@@ -1,4 +1,4 @@
-"""Layouts that are found beside those that were published, on the same devices with the same batch: layouts.py PROGRAM.
+"""Layouts that are found beside published ones, on the same devices with the same batch: layouts.py PROGRAM.
 
 A step of each is predicted; `faster` is the published layout's predicted step over that of the best one found, and `most
 of it` the part of the step that shrinks most. Runs of which neither split nor batch is published are left out.

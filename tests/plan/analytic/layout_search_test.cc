@@ -93,6 +93,25 @@ TEST(LayoutSearch, ATableWithThePublishedLayoutBeside) {
   EXPECT_GE(json["published"][0]["predicted_step_s"], json["best"][0]["step_s"]);
 }
 
+TEST(LayoutSearch, FindsFasterLayoutsThanWerePublished) {
+  PipelineClocks clocks;
+  for (const PublishedLayout& one : published_layouts()) {
+    if (one.layout.tensor == 0) continue;
+    const LayoutSearch wanted{.num_hosts = one.num_hosts,
+                              .global_batch = one.layout.global_batch,
+                              .seq_len = one.layout.seq_len,
+                              .type = one.layout.type,
+                              .most = 1};
+    const Machine& where = machine(one.machine);
+    const double published_s =
+        predict(model(one.model), where, one.layout,
+                achieved_of(usual_achieved(), where.accelerator.name), clocks)
+            .step_s;
+    const LayoutsFound found = search_layouts(model(one.model), where, usual_achieved(), wanted);
+    EXPECT_LT(found.best.front().step.step_s, published_s) << one.model;
+  }
+}
+
 TEST(LayoutSearch, PublishedLayoutsCanBe) {
   PipelineClocks clocks;
   for (const PublishedLayout& one : published_layouts()) {
