@@ -1,7 +1,7 @@
 """Layouts that are found beside published ones, on the same devices with the same batch: layouts.py PROGRAM.
 
-A step of each is predicted; `faster` is the published layout's predicted step over that of the best one found, and `most
-of it` the part of the step that shrinks most. Runs of which neither split nor batch is published are left out.
+A step of each is predicted; `faster` is the published layout's predicted step over that of the best one found, and
+`most of it` the part of the step that shrinks most. Without a published split the row has the best with its replicas.
 """
 
 import json
