@@ -24,6 +24,7 @@ namespace {
 /// What the command line says.
 struct Options {
   std::vector<std::filesystem::path> images, evaluation_images;
+  std::filesystem::path classes;
   vision::ImageFileOptions files;
   std::int64_t size = 224;
   std::optional<std::int64_t> shorter;
@@ -55,6 +56,7 @@ class Data {
     }
     if (!training_) {
       vision::ImageFileOptions files = options.files;
+      if (!options.classes.empty()) files.classes = vision::read_class_names(options.classes);
       training_ = vision::open_images(options.images, files);
       if (!options.evaluation_images.empty()) {
         files.classes = training_->classes;
@@ -93,6 +95,10 @@ void add_data_options(CLI::App& app, Options& options) {
                                 "Folder with a subfolder for each class, or tar shards of images "
                                 "and classes (.jpg or .png, .cls)");
   app.add_option("--resnet50-evaluation-images", options.evaluation_images, "Such for evaluation")
+      ->needs(images);
+  app.add_option("--resnet50-classes", options.classes,
+                 "File with the name of a class in each line, from 0 on; of shards where it is not "
+                 "given, the numbers to the largest label")
       ->needs(images);
   app.add_option("--resnet50-label-field", options.files.label_field,
                  "Where a record of shards has its class: the ending of a file")

@@ -150,6 +150,18 @@ TEST_F(ResNetRecipe, ExamplesShowImagesAndWhatTheModelTakesThemFor) {
                     HasSubstr("of 12 images 33.3 % are 'class0'")));
 }
 
+/// The folder's order is that of the file, and a class without an image has its output.
+TEST_F(ResNetRecipe, ClassesMayBeNamed) {
+  write("classes", "class2\nclass7\nclass0\nclass1\n");
+  EXPECT_EQ(shape({"--resnet50-classes", path("classes")}, "fc.weight"),
+            (std::vector<std::int64_t>{4, 64}));
+  EXPECT_THAT(
+      workload({"--resnet50-classes", path("classes"), "--resnet50-evaluation-images", path("val")})
+          .examples(),
+      HasSubstr("/val/class2/102.jpg' is 'class2'"));
+  EXPECT_EQ(shape({}, "fc.weight"), (std::vector<std::int64_t>{3, 64}));
+}
+
 TEST_F(ResNetRecipe, MisuseIsNamed) {
   EXPECT_EQ(run({"train", "--resnet50-depth", "20"}), 2);
   EXPECT_EQ(run({"train", "--resnet50-images", path("nothing")}), 1);
