@@ -73,6 +73,27 @@ TEST_F(ResNetRecipe, LearnsAFewColours) {
   EXPECT_GE(last["evaluation"]["by_name"]["top1"].get<double>(), 0.9) << last.dump();
 }
 
+/// In bf16, evaluated by the moving averages of the weights: the training is the same without them.
+TEST_F(ResNetRecipe, LearnsInBf16AndIsEvaluatedByAverages) {
+  const auto train = [&](const std::string& precision, const Words& more) {
+    Words words =
+        serial({"--steps", "24", "--precision", precision, "--average-decay", "0.8",
+                "--resnet50-evaluation-images", path("val"), "--metrics", path("metrics")});
+    words.insert(words.end(), more.begin(), more.end());
+    EXPECT_EQ(run(words), 0);
+    return losses([](const Json& step) { return step["loss"].get<double>(); });
+  };
+  const auto of_weights = train("bf16", {});
+  const Json by_weights = evaluations().back();
+  EXPECT_EQ(train("bf16", {"--evaluate-average"}), of_weights);
+  const Json by_averages = evaluations().back();
+  EXPECT_NE(by_averages["loss"], by_weights["loss"]);
+  for (const Json& last : {by_weights, by_averages}) {
+    EXPECT_GE(last["by_name"]["top1"].get<double>(), 0.9) << last.dump();
+  }
+  EXPECT_NE(train("f32", {}), of_weights);
+}
+
 /// Crops, flips and the order are functions of the step: a run that goes on has them too, read by more threads.
 TEST_F(ResNetRecipe, ARunThatResumesHasTheWeightsOfOneThatDidNotStop) {
   expect_resumed_as_straight({});
