@@ -14,6 +14,7 @@
 #include "packs/vision/data/labelled_images.h"
 #include "recipes/options/keep_options.h"
 #include "recipes/options/recipe_of.h"
+#include "recipes/options/skip_options.h"
 #include "recipes/resnet50/classification.h"
 #include "trireme/error.h"
 #include "trireme/model.h"
@@ -31,6 +32,7 @@ struct Options {
   vision::RandomCropOptions random;
   bool has_no_flips = false;
   KeepDecoded keep;
+  SkipDamagedImages skip;
 
   vision::ResNetConfig model;
   std::string stem = "imagenet";
@@ -81,7 +83,7 @@ class Data {
     }
     Workload workload =
         make_classification(config_of(options, training_->classes.size()), data, options.smoothing);
-    workload.training = data::repeat(workload.training, options.keep.repeat);
+    workload.training = data::repeat(options.skip.around(workload.training), options.keep.repeat);
     return workload;
   }
 
@@ -124,6 +126,7 @@ void add_data_options(CLI::App& app, Options& options) {
   app.add_flag("--resnet50-no-flips", options.has_no_flips,
                "Left and right never change places: as digits want it");
   add_keep_options(app, "resnet50", options.keep);
+  add_skip_options(app, "resnet50", options.skip);
 }
 
 void add_model_options(CLI::App& app, Options& options) {

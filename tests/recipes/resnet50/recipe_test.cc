@@ -144,6 +144,31 @@ TEST_F(ResNetRecipe, ImagesThatAreRepeatedAreReadOnce) {
   EXPECT_GT(bytes_read({}), 3 * once) << "96 of 48 images";
 }
 
+/// An image file that ends early, in its tables: nothing of it can be decoded.
+TEST_F(ResNetRecipe, DamagedImagesArePassedOverWithinTheBudget) {
+  const std::filesystem::path image = folder / "train/class1/104.jpg";
+  std::filesystem::resize_file(image, std::filesystem::file_size(image) / 2);
+  const auto losses_of = [&](Words words, const Words& more) {
+    words.insert(words.end(), {"--metrics", path("metrics"), "--resnet50-skip-damaged", "1"});
+    EXPECT_EQ(run(training(words, more)), 0);
+    return losses([](const Json& step) { return step["loss"].get<double>(); });
+  };
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run(serial({"--steps", "6"})), 1) << "without a budget";
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("/train/class1/104.jpg'"));
+  const auto expected = losses_of({"train", "--serial", "--stages", "2"},
+                                  {"--steps", "6", "--resnet50-quarantine", path("all.jsonl")});
+  ASSERT_EQ(expected.size(), 6U) << "two passes over the images";
+  EXPECT_EQ(losses_of({"train", "--run", path("run"), "--reader-threads", "3"},
+                      {"--steps", "6", "--stages", "1"}),
+            expected);
+  const std::string line = read_file(path("run/damaged.jsonl"));
+  EXPECT_EQ(line, read_file(path("all.jsonl"))) << "one line, however often it was met";
+  const Json entry = Json::parse(line);
+  EXPECT_EQ(entry["sample"], 17) << "16 of class0 come before it";
+  EXPECT_THAT(entry["error"].get<std::string>(), HasSubstr("/train/class1/104.jpg'"));
+}
+
 TEST_F(ResNetRecipe, AnEvaluationIsNotRepeated) {
   const Workload made =
       workload({"--resnet50-evaluation-images", path("val"), "--resnet50-repeat", "3"});
@@ -191,6 +216,8 @@ TEST_F(ResNetRecipe, MisuseIsNamed) {
   EXPECT_EQ(run({"train", "--resnet50-smoothing", "1"}), 2);
   EXPECT_EQ(run({"train", "--resnet50-repeat", "0"}), 2);
   EXPECT_EQ(run({"train", "--resnet50-repeat-block", "64"}), 2) << "without repeats";
+  EXPECT_EQ(run({"train", "--resnet50-skip-damaged", "-1"}), 2);
+  EXPECT_EQ(run({"train", "--resnet50-quarantine", path("x")}), 2) << "without a budget";
   write_images(folder / "more", 1);
   std::filesystem::rename(folder / "more/class0", folder / "more/class9");
   EXPECT_EQ(run({"train", "--resnet50-evaluation-images", path("more")}), 2);

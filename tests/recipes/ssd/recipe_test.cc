@@ -137,6 +137,22 @@ TEST_F(SsdRecipe, TheSamplesDoNotDependOnTheModel) {
       << "two categories and background for four boxes";
 }
 
+TEST_F(SsdRecipe, DamagedImagesArePassedOverWithinTheBudget) {
+  std::filesystem::resize_file(folder / "train/107.jpg", 300);
+  const auto losses_with = [&](const std::string& budget) {
+    const int code =
+        run(serial({"--steps", "4", "--ssd-size", "32", "--metrics", path("metrics"),
+                    "--ssd-skip-damaged", budget, "--ssd-quarantine", path("skipped")}));
+    EXPECT_EQ(code, budget == "0" ? 1 : 0);
+    return losses([](const Json& step) { return step["loss"].get<double>(); });
+  };
+  losses_with("0");
+  EXPECT_EQ(losses_with("2").size(), 4U) << "a pass over the images";
+  const Json entry = Json::parse(read_file(path("skipped")));
+  EXPECT_EQ(entry["sample"], 7);
+  EXPECT_THAT(entry["error"].get<std::string>(), HasSubstr("107.jpg"));
+}
+
 TEST_F(SsdRecipe, TrainingImagesAreRepeatedAndNoOthers) {
   const Workload made = workload(with_evaluation({"--ssd-repeat", "4", "--ssd-repeat-block", "8"}));
   EXPECT_EQ(made.training->repeats(), (data::SampleRepeats{.times = 4, .block_samples = 8}));
