@@ -16,7 +16,7 @@ _PLACES = {
     "World": "_core",
     "resume_from_checkpoint": "checkpoint",
     "save_checkpoint": "checkpoint",
-    "Padded": "data",
+    "Padded": "padded",
     "Repeated": "repeated",
     "DistributedModel": "distributed",
     "Error": "errors",

@@ -12,7 +12,6 @@ from trireme._core import Turn as Turn
 from trireme._core import World as World
 from trireme.checkpoint import resume_from_checkpoint as resume_from_checkpoint
 from trireme.checkpoint import save_checkpoint as save_checkpoint
-from trireme.data import Padded as Padded
 from trireme.distributed import DistributedModel as DistributedModel
 from trireme.errors import Error as Error
 from trireme.fixed_records import open_fixed_records as open_fixed_records
@@ -24,6 +23,7 @@ from trireme.manual_partition import partition as partition
 from trireme.manual_partition import set_partition as set_partition
 from trireme.opaque_code import opaque as opaque
 from trireme.optimizer import DistributedOptimizer as DistributedOptimizer
+from trireme.padded import Padded as Padded
 from trireme.planning import explain as explain
 from trireme.planning import plan as plan
 from trireme.planning import plan_front as plan_front

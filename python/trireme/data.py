@@ -1,6 +1,6 @@
 """Data sets as users have them -> what the engine reads samples from."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import torch
@@ -8,108 +8,14 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from trireme import _core
 from trireme.fixed_records import FixedRecords
+from trireme.form import Form
+from trireme.padded import Padded
 from trireme.repeated import Repeated
 
-Fields = Mapping[str, torch.Tensor]
-Lengths = Mapping[str, int]
-
-
-class Padded:
-    """A data set whose samples differ in length, and the lengths that the samples of a microbatch are padded to: the
-    first that holds all of them. Samples of a step are dealt to its microbatches so that little is padded.
-
-    data       a map-style data set, as for Session; its tensors are dense, at their own lengths.
-    lengths    shortest first, by name of the dimension: {"words": [32, 64, 128]}; the last holds every sample. Of
-               several dimensions each has as many, taken together. The model is recorded at each: few are better.
-    dims       where they are: {"tokens": {0: "words"}, "labels": {0: "words"}}; keys as of a sample, positions of a
-               tuple.
-    padding    what stands behind a shorter sample, by field; else 0.
-    length_of  index -> length, or lengths by name; else a sample is read to find them, once.
-
-    Raises ValueError where names or numbers do not fit.
-    """
-
-    def __init__(
-        self,
-        data: Dataset[Any],
-        lengths: Mapping[str, list[int]],
-        dims: Mapping[str | int, Mapping[int, str]],
-        *,
-        padding: Mapping[str | int, float] | None = None,
-        length_of: Callable[[int], int | Lengths] | None = None,
-    ) -> None:
-        numbers = {len(choices) for choices in lengths.values()}
-        if len(numbers) != 1 or numbers == {0}:
-            raise ValueError(
-                f"lengths has {sorted(numbers)} lengths for its dimensions; give each as many, one at least"
-            )
-        self.data = data
-        self.padded: list[dict[str, int]] = [
-            dict(zip(lengths, together, strict=True))
-            for together in zip(*lengths.values(), strict=True)
-        ]
-        self.dims = {_name_of(field): dict(named) for field, named in dims.items()}
-        self.padding = {_name_of(field): float(value) for field, value in (padding or {}).items()}
-        self._length_of = length_of
-        self._known: dict[int, Lengths] = {}
-        self._form = Form(data[0])
-        unknown = {*self.dims, *self.padding} - {name for name, _ in self._form.fields_of(data[0])}
-        if unknown:
-            raise ValueError(f"samples have no fields {sorted(unknown)}")
-
-    def lengths_of(self, index: int) -> Lengths:
-        """Of a sample, by name."""
-        if index not in self._known:
-            self._known[index] = self._find(index)
-        return self._known[index]
-
-    def _find(self, index: int) -> Lengths:
-        if self._length_of is not None:
-            found = self._length_of(index)
-            return (
-                found if isinstance(found, Mapping) else dict.fromkeys(self.padded[0], int(found))
-            )
-        fields = dict(self._form.fields_of(self.data[index]))
-        lengths: dict[str, int] = {}
-        for field, named in self.dims.items():
-            for dim, name in named.items():
-                size = fields[field].shape[dim]
-                if lengths.setdefault(name, size) != size:
-                    raise ValueError(
-                        f"sample {index} has {lengths[name]} and {size} as the length of '{name}'"
-                    )
-        return lengths
-
-
+Fields: TypeAlias = Mapping[str, torch.Tensor]
 Samples: TypeAlias = (
     Fields | tuple[torch.Tensor, ...] | Dataset[Any] | Padded | FixedRecords | Repeated
 )
-
-
-class Form:
-    """How a batch looks to the model: a dict of the samples' keys, a tuple, or one tensor."""
-
-    def __init__(self, sample: Any) -> None:
-        self._kind = (
-            "dict" if isinstance(sample, Mapping) else "tuple" if _is_tuple(sample) else "one"
-        )
-        self._names = list(sample) if isinstance(sample, Mapping) else []
-
-    def fields_of(self, sample: Any) -> list[tuple[str, torch.Tensor]]:
-        """By name; those of a tuple are called `input 0`, `input 1`, ..."""
-        if self._kind == "dict":
-            return [(str(name), _to_tensor(sample[name])) for name in self._names]
-        values = sample if self._kind == "tuple" else (sample,)
-        return [(f"input {i}", _to_tensor(value)) for i, value in enumerate(values)]
-
-    def batch_of(self, fields: dict[str, torch.Tensor], scalars: tuple[str, ...]) -> Any:
-        """The batch in this form; scalars of the step beside it where it is a dict."""
-        if self._kind == "dict":
-            return fields
-        values = [fields[f"input {i}"] for i in range(len(fields) - len(scalars))]
-        if scalars:
-            return (*values, {name: fields[name] for name in scalars})
-        return tuple(values) if self._kind == "tuple" else values[0]
 
 
 def to_source(data: Samples, identity: str = "") -> tuple[_core.Source, Form]:
@@ -145,11 +51,13 @@ def _python_source(
     samples = data.data if isinstance(data, Padded) else data
     _check_map_style(samples)
 
-    def plain(index: int, visit: int) -> Any:
-        return samples[index]
+    read_one = varying.sample if varying else samples.__getitem__
 
-    read = repeated.reader(samples.__getitem__) if repeated else plain
-    first = read(0, 0)
+    def plain(index: int, visit: int) -> Any:
+        return read_one(index)
+
+    read = repeated.reader(read_one) if repeated else plain
+    first = varying.first if varying is not None and repeated is None else read(0, 0)
     form = Form(first)
     return (
         _core.python_source(
@@ -177,15 +85,3 @@ def _check_map_style(data: Any) -> None:
             f"data is a {type(data).__name__}, whose samples have no index; give a map-style data set "
             "(__len__ and __getitem__), or use trireme.step, which takes batches from your own loop"
         )
-
-
-def _name_of(field: str | int) -> str:
-    return f"input {field}" if isinstance(field, int) else field
-
-
-def _is_tuple(sample: Any) -> bool:
-    return isinstance(sample, (tuple, list))
-
-
-def _to_tensor(value: Any) -> torch.Tensor:
-    return value if isinstance(value, torch.Tensor) else torch.as_tensor(value)
