@@ -21,6 +21,7 @@ from trireme.losses import output as output
 from trireme.losses import sum_loss as sum_loss
 from trireme.manual_partition import partition as partition
 from trireme.manual_partition import set_partition as set_partition
+from trireme.mixed import Mixed as Mixed
 from trireme.opaque_code import opaque as opaque
 from trireme.optimizer import DistributedOptimizer as DistributedOptimizer
 from trireme.padded import Padded as Padded
@@ -56,6 +57,7 @@ from trireme.ranks import tp_size as tp_size
 from trireme.records import open_records as open_records
 from trireme.repeated import Repeated as Repeated
 from trireme.session import Session as Session
+from trireme.skip_damaged import SkipDamaged as SkipDamaged
 from trireme.step_outputs import StepOutput as StepOutput
 from trireme.steps import step as step
 

@@ -9,30 +9,56 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 from trireme import _core
 from trireme.fixed_records import FixedRecords
 from trireme.form import Form
+from trireme.mixed import Mixed
 from trireme.padded import Padded
 from trireme.repeated import Repeated
+from trireme.skip_damaged import SkipDamaged
 
 Fields: TypeAlias = Mapping[str, torch.Tensor]
 Samples: TypeAlias = (
-    Fields | tuple[torch.Tensor, ...] | Dataset[Any] | Padded | FixedRecords | Repeated
+    Fields
+    | tuple[torch.Tensor, ...]
+    | Dataset[Any]
+    | Padded
+    | FixedRecords
+    | Mixed
+    | Repeated
+    | SkipDamaged
 )
 
 
-def to_source(data: Samples, identity: str = "") -> tuple[_core.Source, Form]:
+def to_source(
+    data: Samples,
+    identity: str = "",
+    *,
+    repeated: Repeated | None = None,
+    skipping: SkipDamaged | None = None,
+    part: str = "",
+) -> tuple[_core.Source, Form]:
     """A source of the samples, and the form that batches of them have.
 
     data      tensors by name or in a tuple, each [num_samples, ...]; or a map-style data set of dicts, tuples or
-              tensors that are alike in shape and dtype, or differ as Padded says; or either as Repeated repeats it.
-              Every rank reads samples by index.
+              tensors that are alike in shape and dtype, or differ as Padded says; or any of these in Repeated, Mixed
+              or SkipDamaged. Every rank reads samples by index.
     identity  tells these samples from others for a run that resumes; else a fingerprint of some of them.
+    repeated  who augments samples where `data` is within it; skipping: whose damaged samples are passed over; part:
+              which one of a mixture it is.
     """
     if isinstance(data, Repeated):
-        source, form = (
-            to_source(data.data, identity)
-            if data.augment is None
-            else _python_source(data.data, identity, data)
-        )
+        augmenting = data if data.augment is not None else None
+        source, form = to_source(data.data, identity, repeated=augmenting, part=part)
         return _core.repeated_source(source, data.times, data.block_samples), form
+    if isinstance(data, Mixed):
+        found = [
+            to_source(one, identity, repeated=repeated, part=f"{part} {number}")
+            for number, (one, _) in enumerate(data.parts)
+        ]
+        return data.source([source for source, _ in found]), found[0][1]
+    if isinstance(data, SkipDamaged):
+        source, form = to_source(data.data, identity, repeated=repeated, skipping=data, part=part)
+        return _core.skip_damaged(source, data.max_skipped, data.quarantine), form
+    if repeated is not None:
+        return _python_source(data, identity, repeated, skipping, part)
     if isinstance(data, FixedRecords):
         return data.source, Form(data[0])
     if isinstance(data, TensorDataset):
@@ -40,24 +66,36 @@ def to_source(data: Samples, identity: str = "") -> tuple[_core.Source, Form]:
     if isinstance(data, (Mapping, tuple, list, torch.Tensor)):
         form = Form(data)
         return _core.tensor_source(form.fields_of(data)), form
-    return _python_source(data, identity)
+    return _python_source(data, identity, None, skipping, part)
+
+
+def has_own_order(data: Samples) -> bool:
+    """Whether samples come in an order of the data's own, which a training need not shuffle."""
+    return isinstance(data, Mixed) or (isinstance(data, Repeated) and has_own_order(data.data))
 
 
 def _python_source(
-    data: Any, identity: str, repeated: Repeated | None = None
+    data: Any, identity: str, repeated: Repeated | None, skipping: SkipDamaged | None, part: str
 ) -> tuple[_core.Source, Form]:
     """Of a map-style data set, at the lengths of one that is Padded; of samples as `repeated` augments them."""
     varying = data if isinstance(data, Padded) else None
     samples = data.data if isinstance(data, Padded) else data
     _check_map_style(samples)
-
     read_one = varying.sample if varying else samples.__getitem__
+    if skipping is not None:
+        read_one = skipping.telling(read_one)
+    lengths_of = varying.lengths_of if varying else None
+    if lengths_of is not None and skipping is not None:
+        lengths_of = skipping.telling(lengths_of)
 
     def plain(index: int, visit: int) -> Any:
         return read_one(index)
 
-    read = repeated.reader(read_one) if repeated else plain
-    first = varying.first if varying is not None and repeated is None else read(0, 0)
+    read = repeated.reader(read_one, part) if repeated else plain
+    if varying is not None and repeated is None:
+        first = varying.first
+    else:
+        first = skipping.first_whole(read, len(samples)) if skipping else read(0, 0)
     form = Form(first)
     return (
         _core.python_source(
@@ -68,13 +106,18 @@ def _python_source(
             varying.padded if varying else [],
             varying.dims if varying else {},
             varying.padding if varying else {},
-            varying.lengths_of if varying else None,
+            lengths_of,
         ),
         form,
     )
 
 
 def _check_map_style(data: Any) -> None:
+    if isinstance(data, (Mapping, tuple, list, torch.Tensor)):
+        raise TypeError(
+            "`augment` takes single samples, and data is tensors; give a map-style data set, as "
+            "torch.utils.data.TensorDataset"
+        )
     if isinstance(data, DataLoader):
         raise TypeError(
             "data is a DataLoader; give its data set (loader.dataset) and batch_size: every rank reads "
