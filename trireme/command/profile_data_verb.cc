@@ -32,7 +32,7 @@ struct ReadRun {
   int threads = 1;
   double seconds = 0;
   std::int64_t num_samples = 0;
-  std::map<std::string, data::ReadPart> parts;
+  data::ReadParts::ByName parts;
 
   double samples_per_s() const { return static_cast<double>(num_samples) / seconds; }
 };
@@ -44,11 +44,10 @@ ReadRun read_samples_of(const Workload& workload, const ProfileDataOptions& opti
   const BatchLayout batch{.global_batch = options.batch, .microbatch = options.batch, .lanes = 1};
   const train::StepReader reader(workload, batch, seed, data::OrderKind::kShuffled, threads);
   const std::int64_t num_steps = (options.num_samples + options.batch - 1) / options.batch;
-  const data::ReadProfile profile;
   const auto begin = std::chrono::steady_clock::now();
   for (std::int64_t step = 0; step < num_steps; ++step) reader.read(first_step + step, 0);
   const double seconds = Seconds(std::chrono::steady_clock::now() - begin).count();
-  return {threads, seconds, num_steps * options.batch, profile.parts()};
+  return {threads, seconds, num_steps * options.batch, reader.take_parts()};
 }
 
 /// Threads that read a batch within a step, as fast each as those of `run`; at least one.

@@ -120,6 +120,30 @@ TEST_F(ResNetRecipe, SaysWhatReadingTakes) {
   EXPECT_GT(json["runs"][0]["parts"]["read"]["bytes"], 24 * 100);
 }
 
+/// Two passes over the images, and what was read ahead: up to 16 microbatches of 8, and one that is being read.
+TEST_F(ResNetRecipe, MetricsSayWhatReadingTook) {
+  ASSERT_EQ(run(training({"train", "--run", path("run")}, {"--steps", "6", "--stages", "1"})), 0);
+  double bytes = 0, read_ms = 0, decode_ms = 0;
+  std::istringstream lines(read_file(path("run/metrics.jsonl")));
+  for (std::string line; std::getline(lines, line);) {
+    const Json step = Json::parse(line);
+    EXPECT_GE(step["batches_ready"].get<double>(), 0);
+    EXPECT_LE(step["batches_ready"].get<double>(), 16);
+    // None of a step whose images had all been read before.
+    read_ms += step.value("read_ms", 0.0);
+    decode_ms += step.value("decode_ms", 0.0);
+    bytes += step.value("read_mb_per_s", 0.0) * 1e3 * step["step_ms"].get<double>();
+  }
+  EXPECT_GT(decode_ms, 0);
+  EXPECT_LT(decode_ms, 1.1 * read_ms) << "by one thread, but for a microbatch that is under way";
+  double all = 0;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(folder / "train")) {
+    if (file.is_regular_file()) all += static_cast<double>(file.file_size());
+  }
+  EXPECT_GT(bytes, 1.99 * all);
+  EXPECT_LT(bytes, (2 + 17.0 * 8 / 48) * 1.1 * all);
+}
+
 /// 96 places of blocks of 24 images are 24 images, four times each.
 TEST_F(ResNetRecipe, ImagesThatAreRepeatedAreReadOnce) {
   const auto bytes_read = [&](const Words& more) {
