@@ -90,8 +90,8 @@ class Source {
   /// Tells these samples from others, for a run that resumes; empty where the source cannot say.
   virtual std::string identity() const { return {}; }
 
-  /// How a training shall repeat samples; `read` has nothing to do with it. Times 0: it cannot, as each visit is a place in an
-  /// order of the source's own (mix).
+  /// How a training shall repeat samples; `read` has nothing to do with it. Times 0: not by itself, as each visit is a place in
+  /// an order of the source's own (mix).
   virtual SampleRepeats repeats() const { return {}; }
 };
 
@@ -165,10 +165,10 @@ std::shared_ptr<const Source> mix(std::vector<MixturePart> parts,
 ///          block is met `times` times before the next one, each time in other batches, so an epoch has num_samples * times
 ///          places. A sample keeps its place within the batch, and so its rank, in all passes of a block, but for less than a
 ///          batch of the last block. Which sample stands at a place depends on seed, batch and place alone.
-/// Visits   `Sample::visit` is epoch * times + pass: a source with random views shows another one each time.
-/// Evaluations and the number of samples are those of `source`; `times` 1 changes nothing.
+/// Visits   `Sample::visit` is epoch * times + pass: a source with random views shows another one each time. Of a mixture
+///          the part's epoch counts. Evaluations and the number of samples are those of `source`; `times` 1 changes nothing.
 ///
-/// Errors   kInvalidArgument without a source, for numbers out of range, for a mixture, and for a source that repeats already.
+/// Errors   kInvalidArgument without a source, for numbers out of range, and for a source that repeats already.
 /// Source   Choi et al., "Faster neural network training with data echoing", arXiv:1907.05550, section 2.
 std::shared_ptr<const Source> repeat(std::shared_ptr<const Source> source,
                                      const SampleRepeats& options);

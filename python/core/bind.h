@@ -15,6 +15,7 @@ void bind_model(py::module_& module);
 void bind_feed(py::module_& module);
 void bind_records(py::module_& module);
 void bind_session(py::module_& module);
+void bind_sources(py::module_& module);
 
 /// For what may wait for other ranks or compute for long: others may run Python meanwhile.
 using Unlocked = py::call_guard<py::gil_scoped_release>;

@@ -70,6 +70,18 @@ void throw_failure(py::error_already_set& failure) {
   C10_THROW_ERROR(Error, text);
 }
 
+void throw_if_damaged(py::error_already_set& failure) {
+  const py::object error = py::module_::import("trireme.errors").attr("Error");
+  if (!failure.matches(error)) return;
+  const py::object raised = failure.value();
+  const std::string damaged(to_text(ErrorKind::kCorruptData));
+  if (std::string(py::str(py::getattr(raised, "kind", py::none()))) != damaged) return;
+  std::string text = py::str(py::getattr(raised, "message", py::str()));
+  if (text.empty()) text = py::str(raised);
+  last_raised() = Raised{.text = text, .exception = raised};
+  throw Error(ErrorKind::kCorruptData, text);
+}
+
 void bind_failures(py::module_&) {
   py::register_local_exception_translator([](std::exception_ptr failure) {
     if (!failure) return;

@@ -23,6 +23,9 @@ class Shared {
 /// into a Python exception names the raised one as its cause.
 [[noreturn]] void throw_failure(py::error_already_set& failure);
 
+/// Throws kCorruptData where that is what a data set has raised: a trireme.Error of the kind `corrupt data`.
+void throw_if_damaged(py::error_already_set& failure);
+
 /// Runs `call` under the interpreter's lock, from any thread. Returns no Python objects.
 template <typename Call>
 auto in_python(const Call& call) {

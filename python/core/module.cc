@@ -7,6 +7,7 @@ PYBIND11_MODULE(_core, module) {
   bind_world(module);
   bind_values(module);
   bind_options(module);
+  bind_sources(module);
   bind_model(module);
   bind_feed(module);
   bind_records(module);

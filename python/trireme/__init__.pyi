@@ -12,7 +12,6 @@ from trireme._core import Turn as Turn
 from trireme._core import World as World
 from trireme.checkpoint import resume_from_checkpoint as resume_from_checkpoint
 from trireme.checkpoint import save_checkpoint as save_checkpoint
-from trireme.data import Padded as Padded
 from trireme.distributed import DistributedModel as DistributedModel
 from trireme.errors import Error as Error
 from trireme.fixed_records import open_fixed_records as open_fixed_records
@@ -22,8 +21,10 @@ from trireme.losses import output as output
 from trireme.losses import sum_loss as sum_loss
 from trireme.manual_partition import partition as partition
 from trireme.manual_partition import set_partition as set_partition
+from trireme.mixed import Mixed as Mixed
 from trireme.opaque_code import opaque as opaque
 from trireme.optimizer import DistributedOptimizer as DistributedOptimizer
+from trireme.padded import Padded as Padded
 from trireme.planning import explain as explain
 from trireme.planning import plan as plan
 from trireme.planning import plan_front as plan_front
@@ -56,6 +57,7 @@ from trireme.ranks import tp_size as tp_size
 from trireme.records import open_records as open_records
 from trireme.repeated import Repeated as Repeated
 from trireme.session import Session as Session
+from trireme.skip_damaged import SkipDamaged as SkipDamaged
 from trireme.step_outputs import StepOutput as StepOutput
 from trireme.steps import step as step
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from trireme import _core
-from trireme.data import Form
+from trireme.form import Form
 from trireme.losses import to_losses
 from trireme.opaque_code import compiling, name_by_place
 

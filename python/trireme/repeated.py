@@ -21,7 +21,7 @@ Augment: TypeAlias = Callable[[Any, torch.Generator], Any]
 class Repeated:
     """A data set of whose samples a training uses each `times` times before it drops them, as data::repeat in C++.
 
-    data           as for Session. With `augment` a map-style data set, or Padded.
+    data           as for Session. With `augment` a map-style data set, Padded, SkipDamaged or Mixed ones.
     times          1 to 2^20. An epoch has so many times the steps.
     block_samples  that are in use at a time, of all ranks together, at least a batch: an epoch's order is cut into
                    blocks of whole batches, each is met `times` times before the next one, each time in other batches.
@@ -67,18 +67,19 @@ class Repeated:
         self.augment = augment
         self.seed = seed
 
-    def reader(self, read: Callable[[int], Any]) -> Callable[[int, int], Any]:
-        """(index, visit) -> augmented sample, over what reads a sample."""
+    def reader(self, read: Callable[[int], Any], part: str = "") -> Callable[[int, int], Any]:
+        """(index, visit) -> augmented sample, over what reads a sample; `part` tells parts of a mixture apart."""
         kept = _Kept(read, self.times, self.block_samples)
 
         def augmented(index: int, visit: int) -> Any:
             assert self.augment is not None
-            return self.augment(kept.sample(index, visit), self._generator(index, visit))
+            generator = self._generator(f"{index} {visit}{part}")
+            return self.augment(kept.sample(index, visit), generator)
 
         return augmented
 
-    def _generator(self, index: int, visit: int) -> torch.Generator:
-        key = hashlib.blake2b(f"{self.seed} {index} {visit}".encode(), digest_size=4).digest()
+    def _generator(self, use: str) -> torch.Generator:
+        key = hashlib.blake2b(f"{self.seed} {use}".encode(), digest_size=4).digest()
         return torch.Generator().manual_seed(int.from_bytes(key, "little"))
 
 

@@ -10,7 +10,7 @@ import torch
 from trireme import _core
 from trireme import ranks as _ranks
 from trireme._core import Graph, Plan, SessionEnd, StepLosses, StepReport
-from trireme.data import Samples, to_source
+from trireme.data import Samples, has_own_order, to_source
 from trireme.metrics.metric import CollectedParts, MetricLike, to_metric
 from trireme.modules import LossFunction, first_names, to_model
 
@@ -33,7 +33,8 @@ class Session:
                      rank's memory.
     loss             loss(model, batch) -> a 0-dim tensor, mean_loss(..), sum_loss(..), a list or dict of these. None:
                      what the model returns, or its `loss`.
-    data             tensors by name, or a map-style data set of samples that are alike.
+    data             tensors by name, or a map-style data set of samples that are alike; what open_fixed_records opens;
+                     any of these within Padded, Mixed, Repeated or SkipDamaged.
     evaluation       the same, held out; `evaluate` and the run's options say when it is used.
     metrics          of all of the evaluation's samples, out of what `loss` returns as trireme.output(..): one of
                      trireme.metrics, as accuracy() or roc_auc(); a function of one's own; a list of these. On rank 0.
@@ -91,6 +92,8 @@ class Session:
         if data is None:
             raise TypeError("a Session needs data: tensors by name, or a map-style data set")
         source, form = to_source(data)
+        if has_own_order(data):
+            options.setdefault("shuffled", False)
         evaluated = to_source(evaluation)[0] if evaluation is not None else None
         collect = None if metrics is None else partial(CollectedParts, to_metric(metrics))
         if precision == "f16":

@@ -14,6 +14,7 @@
 #include "packs/vision/data/labelled_images.h"
 #include "recipes/options/keep_options.h"
 #include "recipes/options/recipe_of.h"
+#include "recipes/options/skip_options.h"
 #include "recipes/resnet50/classification.h"
 #include "trireme/error.h"
 #include "trireme/model.h"
@@ -24,12 +25,14 @@ namespace {
 /// What the command line says.
 struct Options {
   std::vector<std::filesystem::path> images, evaluation_images;
+  std::filesystem::path classes;
   vision::ImageFileOptions files;
   std::int64_t size = 224;
   std::optional<std::int64_t> shorter;
   vision::RandomCropOptions random;
   bool has_no_flips = false;
   KeepDecoded keep;
+  SkipDamagedImages skip;
 
   vision::ResNetConfig model;
   std::string stem = "imagenet";
@@ -55,6 +58,7 @@ class Data {
     }
     if (!training_) {
       vision::ImageFileOptions files = options.files;
+      if (!options.classes.empty()) files.classes = vision::read_class_names(options.classes);
       training_ = vision::open_images(options.images, files);
       if (!options.evaluation_images.empty()) {
         files.classes = training_->classes;
@@ -79,7 +83,7 @@ class Data {
     }
     Workload workload =
         make_classification(config_of(options, training_->classes.size()), data, options.smoothing);
-    workload.training = data::repeat(workload.training, options.keep.repeat);
+    workload.training = data::repeat(options.skip.around(workload.training), options.keep.repeat);
     return workload;
   }
 
@@ -93,6 +97,10 @@ void add_data_options(CLI::App& app, Options& options) {
                                 "Folder with a subfolder for each class, or tar shards of images "
                                 "and classes (.jpg or .png, .cls)");
   app.add_option("--resnet50-evaluation-images", options.evaluation_images, "Such for evaluation")
+      ->needs(images);
+  app.add_option("--resnet50-classes", options.classes,
+                 "File with the name of a class in each line, from 0 on; of shards where it is not "
+                 "given, the numbers to the largest label")
       ->needs(images);
   app.add_option("--resnet50-label-field", options.files.label_field,
                  "Where a record of shards has its class: the ending of a file")
@@ -118,6 +126,7 @@ void add_data_options(CLI::App& app, Options& options) {
   app.add_flag("--resnet50-no-flips", options.has_no_flips,
                "Left and right never change places: as digits want it");
   add_keep_options(app, "resnet50", options.keep);
+  add_skip_options(app, "resnet50", options.skip);
 }
 
 void add_model_options(CLI::App& app, Options& options) {

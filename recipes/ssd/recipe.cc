@@ -14,6 +14,7 @@
 #include "packs/vision/data/boxed_images.h"
 #include "recipes/options/keep_options.h"
 #include "recipes/options/recipe_of.h"
+#include "recipes/options/skip_options.h"
 #include "recipes/ssd/detection.h"
 #include "trireme/error.h"
 #include "trireme/model.h"
@@ -27,6 +28,7 @@ struct Options {
   std::optional<std::int64_t> max_boxes;
   bool has_no_flips = false, has_colors = false;
   KeepDecoded keep;
+  SkipDamagedImages skip;
 
   vision::SsdConfig model;
   bool has_plain_norms = false;
@@ -57,7 +59,7 @@ class Data {
     config.num_classes = std::ssize(training_->category_ids) + 1;
     config.has_fused_norms = !options.has_plain_norms;
     Workload workload = make_detection(config, data);
-    workload.training = data::repeat(workload.training, options.keep.repeat);
+    workload.training = data::repeat(options.skip.around(workload.training), options.keep.repeat);
     return workload;
   }
 
@@ -108,6 +110,7 @@ void add_data_options(CLI::App& app, Options& options) {
   app.add_flag("--ssd-colors", options.has_colors,
                "Brightness, contrast, saturation and hue move at random");
   add_keep_options(app, "ssd", options.keep);
+  add_skip_options(app, "ssd", options.skip);
 }
 
 void add_model_options(CLI::App& app, Options& options) {

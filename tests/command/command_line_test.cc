@@ -323,5 +323,25 @@ TEST_F(CommandLine, ErrorsOfTorchAreOneLine) {
   EXPECT_THAT(answer.err, Not(HasSubstr("frame #")));
 }
 
+TEST_F(CommandLine, RecordsAreReadWithoutAModel) {
+  std::string lines;
+  for (int i = 10; i < 30; ++i)
+    lines += R"({"text":"abcdef","number":)" + std::to_string(i) + "}\n";
+  write_file_atomically(path("x.jsonl"), lines);
+  const std::vector<std::string> words = {"profile-data", "--records", path("x.jsonl"),
+                                          "--samples",    "20",        "--batch",
+                                          "10",           "--threads", "2"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return run(make_net, all);
+  };
+  const Answer answer = with({"--json"});
+  ASSERT_EQ(answer.code, 0) << answer.err;
+  EXPECT_EQ(Json::parse(answer.out)["runs"][0]["parts"]["read"]["bytes"], 20 * (6 + 2));
+  EXPECT_THAT(with({}).out, HasSubstr("20 records in shuffled order"));
+  EXPECT_EQ(with({"--model", "model"}).code, 2);
+}
+
 }  // namespace
 }  // namespace trireme

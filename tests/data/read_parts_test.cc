@@ -5,8 +5,6 @@
 #include <thread>
 #include <vector>
 
-#include "tests/base/error_of.h"
-
 namespace trireme::data {
 namespace {
 
@@ -24,28 +22,45 @@ void read_slowly() {
 }
 
 TEST(ReadParts, AreAddedUpOverThreadsWithoutWhatIsInside) {
-  std::map<std::string, ReadPart> parts;
+  ReadParts counted;
   {
-    const ReadProfile profile;
     std::vector<std::jthread> threads;
-    for (int i = 0; i < 3; ++i) threads.emplace_back(read_slowly);
-    threads.clear();
-    parts = profile.parts();
+    for (int i = 0; i < 3; ++i) {
+      threads.emplace_back([&] {
+        const CountedReading counting(&counted);
+        read_slowly();
+      });
+    }
   }
+  auto parts = counted.take();
   ASSERT_EQ(parts.size(), 3U);
   EXPECT_EQ(parts["read"].count, 3);
   EXPECT_EQ(parts["read"].bytes, 300);
   EXPECT_GE(parts["read"].time, milliseconds(60));
   EXPECT_GE(parts["decode"].time, milliseconds(120));
   EXPECT_LT(parts["sample"].time, parts["decode"].time) << "the parts inside are not of it";
+  EXPECT_TRUE(counted.take().empty()) << "each part is taken once";
 }
 
-TEST(ReadParts, NothingIsTimedWithoutAProfile) {
-  read_slowly();
-  const ReadProfile profile;
-  EXPECT_TRUE(profile.parts().empty());
-  EXPECT_NE(test::error_of([] { const ReadProfile other; }).message().find("already"),
-            std::string::npos);
+/// Of two who read in one process, each has its own.
+TEST(ReadParts, AreOfWhoReads) {
+  ReadParts outer, inner;
+  const auto read = [](std::int64_t bytes) { ReadTimer("read").add_bytes(bytes); };
+  read(1);
+  {
+    const CountedReading counting(&outer);
+    read(2);
+    {
+      const CountedReading counting_inside(&inner);
+      read(4);
+      const CountedReading nobody(nullptr);
+      read(8);
+    }
+    read(16);
+  }
+  read(32);
+  EXPECT_EQ(outer.take()["read"].bytes, 18);
+  EXPECT_EQ(inner.take()["read"].bytes, 4);
 }
 
 }  // namespace

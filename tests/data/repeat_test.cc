@@ -160,6 +160,37 @@ TEST(Repeat, DecoratedSourcesSayHowTheyRepeat) {
   EXPECT_EQ(repeat(numbers, {.times = 1}), numbers);
 }
 
+/// Parts of 7 and 5 samples, of which one is a mixture, epochs of 10 places that end within the parts' epochs, blocks of 4 places of which the last has
+/// 2: each pass over a block has the samples of the mixture's places, in visits of its own.
+TEST(Repeat, EachPassOverABlockOfAMixtureHasItsSamples) {
+  constexpr std::int64_t kTimes = 3, kPlaces = 10, kBlock = 4;
+  const auto inner = mix({{std::make_shared<NumberSource>(100, 5)}}, {.seed = 9});
+  const auto mixture =
+      mix({{std::make_shared<NumberSource>(0, 7), 2}, {inner, 1}}, {.num_samples = kPlaces});
+  const auto repeated = repeat(mixture, {.times = kTimes, .block_samples = kBlock});
+  EXPECT_EQ(repeated->num_samples(), kPlaces);
+  const RepeatedOrder order(kPlaces, 0, OrderKind::kSequential, repeated->repeats(), 2);
+  std::int64_t place = 0;
+  std::set<std::pair<std::int64_t, std::int64_t>> met;
+  for (std::int64_t epoch = 0; epoch < 5; ++epoch) {
+    for (std::int64_t first = 0; first < kPlaces; first += kBlock) {
+      const std::int64_t size = std::min(kBlock, kPlaces - first);
+      for (std::int64_t pass = 0; pass < kTimes; ++pass) {
+        std::multiset<std::pair<std::int64_t, std::int64_t>> expected, found;
+        for (std::int64_t i = 0; i < size; ++i) {
+          const Sample once = number_at(*mixture, first + i, epoch);
+          expected.emplace(once.index, once.visit * kTimes + pass);
+          const Sample at = order.sample_at(place++);
+          const Sample sample = number_at(*repeated, at.index, at.visit);
+          found.emplace(sample.index, sample.visit);
+          EXPECT_TRUE(met.emplace(sample.index, sample.visit).second) << "each visit comes once";
+        }
+        EXPECT_EQ(found, expected) << "epoch " << epoch << ", pass " << pass << " from " << first;
+      }
+    }
+  }
+}
+
 TEST(Repeat, IdentityTellsHowSamplesAreRepeated) {
   const auto numbers = std::make_shared<NumberSource>(0, 10);
   std::set<std::string> identities = {fingerprint(*numbers)};
@@ -168,7 +199,11 @@ TEST(Repeat, IdentityTellsHowSamplesAreRepeated) {
     identities.insert(repeat(numbers, options)->identity());
   }
   identities.insert(repeat(std::make_shared<NumberSource>(1, 10), {.times = 2})->identity());
-  EXPECT_EQ(identities.size(), 5U);
+  for (const auto& mixture : {mix({{numbers}}), mix({{numbers}}, {.seed = 1})}) {
+    identities.insert(mixture->identity());
+    identities.insert(repeat(mixture, {.times = 2})->identity());
+  }
+  EXPECT_EQ(identities.size(), 9U);
   EXPECT_FALSE(identities.contains(""));
 }
 
@@ -185,9 +220,13 @@ TEST(Repeat, WhatCannotBeRepeatedIsNamed) {
   EXPECT_THAT(complaint(numbers, {.times = (1 << 20) + 1}), HasSubstr("got 1048577"));
   EXPECT_THAT(complaint(numbers, {.times = 2, .block_samples = 0}), HasSubstr("1 sample or more"));
   EXPECT_THAT(complaint(repeat(numbers, {.times = 2}), {.times = 2}), HasSubstr("already"));
-  EXPECT_THAT(complaint(mix({{numbers}}), {.times = 2}), HasSubstr("a mixture goes through"));
+  const auto wrapped = skip_damaged(mix({{numbers}}), {});
+  EXPECT_THAT(complaint(wrapped, {.times = 2}), HasSubstr("an order of its own"));
+  EXPECT_THAT(complaint(mix({{wrapped}}), {.times = 2}), HasSubstr("an order of its own"));
+  EXPECT_THAT(complaint(repeat(mix({{numbers}}), {.times = 2}), {.times = 2}),
+              HasSubstr("already"));
   EXPECT_THAT(error_of([&] { mix({{repeat(numbers, {.times = 2})}}); }).message(),
-              HasSubstr("source 0 repeats its samples"));
+              HasSubstr("source 0 repeats its samples; repeat the mixture"));
   const auto order = [](std::int64_t count, std::int64_t times, std::int64_t batch) {
     return error_of([&] { RepeatedOrder(count, 0, OrderKind::kShuffled, {.times = times}, batch); })
         .message();

@@ -1,5 +1,8 @@
 """trireme.Padded: samples of different lengths, each microbatch padded to one of a few."""
 
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -88,6 +91,59 @@ def test_lengths_may_be_given_without_reading() -> None:
         padded([4, 12]), stages=1
     )
     assert len(asked) == len(set(asked)), "once each"
+
+
+class Counted(Sentences):
+    def __init__(self) -> None:
+        self.reads: Counter[int] = Counter()
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        self.reads[index] += 1
+        return super().__getitem__(index)
+
+
+def counted(data: Counted, **options: Any) -> trireme.Padded:
+    return trireme.Padded(data, {"words": [4, 12]}, DIMS, padding={"labels": -100}, **options)
+
+
+def test_a_sample_is_read_once_for_its_length_and_its_use() -> None:
+    data = Counted()
+    sizes: dict[str, Any] = {"batch_size": 8, "microbatch_size": 4, "drift_check_steps": []}
+    session = trireme.Session(Tagger(), loss, counted(data), serial=True, steps=5, **sizes)
+    data.reads.clear()  # of recordings, which use samples too
+    assert len(list(session)) == 5, "an epoch"
+    assert set(data.reads.values()) == {1}
+    assert losses(counted(Counted()), 1) == losses(counted(Counted(), keep_bytes=100), 1)
+
+
+def test_samples_wait_in_a_room_of_bytes() -> None:
+    data = Counted()
+    padded = counted(data, keep_bytes=336)  # samples 0 to 3 have 16, 96, 176 and 64
+    for index in (0, 1, 2, 3):  # the last puts out the first
+        assert padded.lengths_of(index) == {"words": 1 + index * 5 % 12}
+    for index in (1, 2, 3, 0):
+        assert torch.equal(padded.sample(index)["words"], Sentences()[index]["words"])
+    assert data.reads == {0: 2, 1: 1, 2: 1, 3: 1}
+    assert padded.lengths_of(2) and padded.sample(2), "known, and read for another use"
+    assert data.reads[2] == 2
+    small = Counted()
+    none = counted(small, keep_bytes=15)
+    none.sample(0)
+    assert small.reads == {0: 2}
+
+
+def test_threads_that_ask_for_a_length_read_once() -> None:
+    class Slow(Counted):
+        def __getitem__(self, index: int) -> dict[str, Any]:
+            time.sleep(0.001)
+            return super().__getitem__(index)
+
+    data = Slow()
+    padded = counted(data)
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(padded.lengths_of, [*range(40)] * 4))
+    assert found == [{"words": 1 + index * 5 % 12} for index in range(40)] * 4
+    assert set(data.reads.values()) == {1}
 
 
 def test_what_does_not_fit_is_refused() -> None:

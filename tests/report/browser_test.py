@@ -98,7 +98,7 @@ class BrowserTest(unittest.TestCase):
         self.assertEqual(self.requests, [])
 
     def test_every_figure_is_drawn(self) -> None:
-        names = {"loss", "learning-rate", "gradient-norm", "step-time", "throughput"}
+        names = {"loss", "learning-rate", "gradient-norm", "step-time", "throughput", "reading"}
         names |= {"timeline-0", "timeline-2", "memory-0", "memory-1", "memory-2"}
         self.assertEqual(set(self.drawn.figures), {f"figure-{name}" for name in names})
         for name, counts in self.drawn.figures.items():

@@ -17,7 +17,7 @@ from sample_run import run_document, write_document
 from trireme.report.documents import document_sha256
 from trireme.report.figures.loss import loss_figure, parts_figure
 from trireme.report.figures.memory import memory_figure
-from trireme.report.figures.speed import step_time_figure, throughput_figure
+from trireme.report.figures.speed import reading_figure, step_time_figure, throughput_figure
 from trireme.report.figures.timeline import timeline_figure
 from trireme.report.page import page
 from trireme.report.run import NotARun, read_run
@@ -209,6 +209,16 @@ class FigureTest(RunTest):
             self.assertEqual(len(predicted), 3)
             self.assertAlmostEqual(predicted[0].y[0], expected)
             self.assertEqual(list(predicted[1].x), [49.5, 87.5])
+
+    def test_reading_stands_beside_the_step(self) -> None:
+        figure = reading_figure(self.read())
+        assert figure is not None
+        names = {trace.name for trace in figure.plot.data}
+        self.assertEqual(names, {"reading", "a step", "decoding, all threads"})
+        self.assertIn("12.5 MB/s from files; 1.75 microbatches were ready", figure.caption)
+        lines = (self.folder / "metrics.jsonl").read_text().replace("read_ms", "other")
+        (self.folder / "metrics.jsonl").write_text(lines)
+        self.assertIsNone(reading_figure(self.read()), "of a run of an older version")
 
     def test_steps_above_the_figure_are_counted(self) -> None:
         figure = step_time_figure(self.read())

@@ -162,6 +162,10 @@ def step_line(step: int, step_ms: float) -> Document:
         "step_ms": step_ms * (3 if step == 0 else 1 + 0.06 * rng.random()),
         "samples_per_s": 64e3 / step_ms,
         "data_wait_ms": 0.2 * rng.random(),
+        "read_ms": 0.5 * step_ms,
+        "decode_ms": 0.8 * step_ms,
+        "read_mb_per_s": 12.5,
+        "batches_ready": 1.75,
         "gradient_norm": 1.2 + rng.random(),
     }
 

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
+#include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +17,7 @@
 #include "trireme/data/read_parts.h"
 #include "trireme/engine/train/batch_reader.h"
 #include "trireme/engine/train/construct_workload.h"
+#include "trireme/error.h"
 
 namespace trireme::command {
 namespace {
@@ -21,18 +25,53 @@ namespace {
 using Seconds = std::chrono::duration<double>;
 
 struct ProfileDataOptions {
+  std::vector<std::filesystem::path> records;  ///< None: the model's training data.
   std::int64_t num_samples = 256;
   std::int64_t batch = 32;
   std::vector<int> threads = {1, 2};
   double step_ms = 0;
 };
 
+/// Whole records as samples, each field as the bytes that lie in its file; nothing is made of them.
+class WholeRecords : public data::Source {
+ public:
+  explicit WholeRecords(std::shared_ptr<const data::RecordSource> records)
+      : records_(std::move(records)) {}
+
+  std::int64_t num_samples() const override { return records_->num_records(); }
+  const std::vector<data::Field>& fields() const override { return fields_; }
+  void read(data::Sample sample,
+            std::span<const std::span<std::byte>> /*destinations*/) const override {
+    for (const std::string& field : records_->fields(sample.index)) {
+      data::ReadTimer timer("read");
+      timer.add_bytes(std::ssize(records_->read(sample.index, field)));
+    }
+  }
+  std::string identity() const override { return records_->identity(); }
+
+ private:
+  std::shared_ptr<const data::RecordSource> records_;
+  std::vector<data::Field> fields_;
+};
+
+/// What is read: of a model, or records alone.
+Workload data_of(const ProfileDataOptions& options, const Context& context) {
+  if (options.records.empty()) return train::construct(context.workload(), context.seed);
+  if (!context.model.empty()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "--records are read as they lie in their files; leave out --model, or --records");
+  }
+  return {.model = {},
+          .training = std::make_shared<WholeRecords>(data::open_records(options.records)),
+          .evaluation = nullptr};
+}
+
 /// What reading the samples with one number of threads took.
 struct ReadRun {
   int threads = 1;
   double seconds = 0;
   std::int64_t num_samples = 0;
-  std::map<std::string, data::ReadPart> parts;
+  data::ReadParts::ByName parts;
 
   double samples_per_s() const { return static_cast<double>(num_samples) / seconds; }
 };
@@ -44,11 +83,10 @@ ReadRun read_samples_of(const Workload& workload, const ProfileDataOptions& opti
   const BatchLayout batch{.global_batch = options.batch, .microbatch = options.batch, .lanes = 1};
   const train::StepReader reader(workload, batch, seed, data::OrderKind::kShuffled, threads);
   const std::int64_t num_steps = (options.num_samples + options.batch - 1) / options.batch;
-  const data::ReadProfile profile;
   const auto begin = std::chrono::steady_clock::now();
   for (std::int64_t step = 0; step < num_steps; ++step) reader.read(first_step + step, 0);
   const double seconds = Seconds(std::chrono::steady_clock::now() - begin).count();
-  return {threads, seconds, num_steps * options.batch, profile.parts()};
+  return {threads, seconds, num_steps * options.batch, reader.take_parts()};
 }
 
 /// Threads that read a batch within a step, as fast each as those of `run`; at least one.
@@ -95,9 +133,14 @@ std::string profile_text(const std::vector<ReadRun>& runs, const Workload& workl
                          const ProfileDataOptions& options) {
   std::int64_t sample_bytes = 0;
   for (const data::Field& field : workload.training->fields()) sample_bytes += field.num_bytes();
-  std::string text = fmt::format(
-      "{} samples in the order of the training, {:.1f} KiB each as the model takes them\n\n",
-      workload.training->num_samples(), static_cast<double>(sample_bytes) / 1024);
+  const std::int64_t count = workload.training->num_samples();
+  std::string text =
+      options.records.empty()
+          ? fmt::format(
+                "{} samples in the order of the training, {:.1f} KiB each as the model takes "
+                "them\n\n",
+                count, static_cast<double>(sample_bytes) / 1024)
+          : fmt::format("{} records in shuffled order, all fields as they lie in files\n\n", count);
   if (const std::string reading = workload.training->reading(); !reading.empty()) {
     text += "read " + reading + "\n\n";
   }
@@ -113,7 +156,7 @@ std::string profile_text(const std::vector<ReadRun>& runs, const Workload& workl
 }
 
 int profile_data(const ProfileDataOptions& options, const Context& context) {
-  const Workload workload = train::construct(context.workload(), context.seed);
+  const Workload workload = data_of(options, context);
   std::vector<ReadRun> runs;
   const std::int64_t num_steps = (options.num_samples + options.batch - 1) / options.batch;
   for (const int threads : options.threads) {
@@ -137,6 +180,9 @@ int profile_data(const ProfileDataOptions& options, const Context& context) {
 
 Body add_profile_data(CLI::App& app, Context& context) {
   auto options = std::make_shared<ProfileDataOptions>();
+  app.add_option("--records", options->records,
+                 "Read records of these files or folders, tar shards say, without a model: what "
+                 "files give, before anything is decoded");
   app.add_option("--samples", options->num_samples,
                  "How many are read, with each number of threads")
       ->check(arguments::positive())

@@ -1,3 +1,5 @@
+#include "trireme/data/mixture.h"
+
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -5,7 +7,6 @@
 
 #include "trireme/base/random.h"
 #include "trireme/base/sha256.h"
-#include "trireme/data.h"
 #include "trireme/data/order.h"
 #include "trireme/error.h"
 
@@ -26,7 +27,7 @@ void check_part(const MixturePart& part, const MixturePart& first, std::size_t n
     refuse_mixture(name + " has weight " + std::to_string(part.weight) + "; expected 1 to 2^20");
   }
   if (part.source->repeats().times > 1) {
-    refuse_mixture(name + " repeats its samples, which a mixture's order does not");
+    refuse_mixture(name + " repeats its samples; repeat the mixture instead");
   }
   const auto &fields = part.source->fields(), &expected = first.source->fields();
   for (std::size_t f = 0; f < std::max(fields.size(), expected.size()); ++f) {
@@ -114,6 +115,18 @@ class Mixture : public Source {
 
   SampleRepeats repeats() const override { return {.times = 0}; }
 
+  /// Null where a part has an order of its own and is no mixture.
+  std::shared_ptr<const Source> with_passes(std::int64_t times) const {
+    auto copy = std::make_shared<Mixture>(*this);
+    copy->passes_ = times;
+    for (MixturePart& part : copy->parts_) {
+      if (part.source->repeats().times != 0) continue;
+      part.source = mixture_with_passes(*part.source, times);
+      if (part.source == nullptr) return nullptr;
+    }
+    return copy;
+  }
+
   std::string identity() const override {
     std::string text = "mixture of " + std::to_string(num_samples_) + " by " +
                        std::to_string(options_.seed) + (options_.shuffled ? " shuffled" : "");
@@ -145,13 +158,13 @@ class Mixture : public Source {
       refuse_mixture("there is no sample " + std::to_string(sample.index) + " among " +
                      std::to_string(num_samples_));
     }
-    const std::int64_t place = sample.visit * num_samples_ + sample.index;
+    const std::int64_t place = sample.visit / passes_ * num_samples_ + sample.index;
     const auto [part, met] = round_[static_cast<std::size_t>(place % std::ssize(round_))];
     const auto s = static_cast<std::size_t>(part);
     const std::int64_t of_part = place / std::ssize(round_) * weights_[s] + met;
-    return {
-        .part = s,
-        .sample = {.index = orders_[s].sample_at(of_part), .visit = orders_[s].epoch_at(of_part)}};
+    return {.part = s,
+            .sample = {.index = orders_[s].sample_at(of_part),
+                       .visit = orders_[s].epoch_at(of_part) * passes_ + sample.visit % passes_}};
   }
 
   std::vector<MixturePart> parts_;
@@ -160,12 +173,18 @@ class Mixture : public Source {
   std::vector<std::int64_t> weights_;  // without what divides all
   std::vector<SampleOrder> orders_;    // of the parts
   std::vector<Place> round_;
+  std::int64_t passes_ = 1;  // visits of a place in an epoch
 };
 
 }  // namespace
 
 std::shared_ptr<const Source> mix(std::vector<MixturePart> parts, const MixtureOptions& options) {
   return std::make_shared<Mixture>(std::move(parts), options);
+}
+
+std::shared_ptr<const Source> mixture_with_passes(const Source& source, std::int64_t times) {
+  const auto* const mixture = dynamic_cast<const Mixture*>(&source);
+  return mixture == nullptr ? nullptr : mixture->with_passes(times);
 }
 
 }  // namespace trireme::data

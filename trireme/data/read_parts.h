@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -15,27 +16,37 @@ struct ReadPart {
   std::int64_t bytes = 0;  ///< That it took in; 0 where nobody says.
 };
 
-/// While it lives, the parts (ReadTimer) of all threads of this process are added up. One at a time: kInvalidArgument for another.
-class ReadProfile {
+/// The parts of reading samples (ReadTimer), added up for one who reads: over the threads that he reads with. Thread-safe.
+class ReadParts {
  public:
-  ReadProfile();
-  ~ReadProfile();
-  ReadProfile(const ReadProfile&) = delete;
-  ReadProfile& operator=(const ReadProfile&) = delete;
+  using ByName = std::map<std::string, ReadPart, std::less<>>;
 
-  /// By name; those that have ended.
-  std::map<std::string, ReadPart> parts() const;
+  /// Those that have ended since the last call.
+  ByName take();
 
  private:
   friend class ReadTimer;
   void add(const char* part, const ReadPart& more);
 
-  mutable std::mutex mutex_;  ///< Guards parts_.
-  std::map<std::string, ReadPart> parts_;
+  std::mutex mutex_;  ///< Guards parts_.
+  ByName parts_;
+};
+
+/// While it lives, what this thread reads is added to `parts`; to nothing where that is null.
+class CountedReading {
+ public:
+  /// parts   outlives this.
+  explicit CountedReading(ReadParts* parts);
+  ~CountedReading();
+  CountedReading(const CountedReading&) = delete;
+  CountedReading& operator=(const CountedReading&) = delete;
+
+ private:
+  ReadParts* before_;
 };
 
 /// Times a part of reading a sample ("read", "decode", ..) to the end of its scope, within the thread. Nothing where nobody
-/// profiles: a look at one variable.
+/// counts: a look at one variable.
 class ReadTimer {
  public:
   explicit ReadTimer(const char* part);
@@ -48,7 +59,7 @@ class ReadTimer {
  private:
   using Clock = std::chrono::steady_clock;
 
-  ReadProfile* profile_;
+  ReadParts* parts_;
   const char* part_;
   std::int64_t bytes_ = 0;
   ReadTimer* around_ = nullptr;

@@ -4,6 +4,7 @@
 
 #include "trireme/base/sha256.h"
 #include "trireme/data.h"
+#include "trireme/data/mixture.h"
 #include "trireme/error.h"
 
 namespace trireme::data {
@@ -50,11 +51,12 @@ std::shared_ptr<const Source> repeat(std::shared_ptr<const Source> source,
                  "each sample is used 1 to 2^20 times, got " + std::to_string(options.times));
   require_repeat(options.block_samples >= 1,
                  "a block has 1 sample or more, got " + std::to_string(options.block_samples));
-  require_repeat(
-      source->repeats().times != 0,
-      "a mixture goes through its sources visit by visit, so its samples do not come back");
-  require_repeat(source->repeats().times == 1, "the source repeats its samples already");
+  require_repeat(source->repeats().times <= 1, "the source repeats its samples already");
   if (options.times == 1) return source;
+  if (source->repeats().times == 0) source = mixture_with_passes(*source, options.times);
+  require_repeat(source != nullptr,
+                 "the source has an order of its own, visit by visit, in which nothing comes back; "
+                 "repeat what it is made of");
   return std::make_shared<Repeated>(std::move(source), options);
 }
 

@@ -17,6 +17,15 @@ std::int64_t unix_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 
+/// Nothing of what did not happen, or nobody has measured.
+void add_reading(Json& json, const train::StepReading& reading, double step_seconds) {
+  if (reading.batches_ready) json["batches_ready"] = *reading.batches_ready;
+  if (reading.read_seconds > 0) json["read_ms"] = reading.read_seconds * 1e3;
+  if (reading.decode_seconds > 0) json["decode_ms"] = reading.decode_seconds * 1e3;
+  if (reading.bytes == 0) return;
+  json["read_mb_per_s"] = static_cast<double>(reading.bytes) / 1e6 / step_seconds;
+}
+
 }  // namespace
 
 Json losses_json(const StepLosses& losses) {
@@ -41,6 +50,13 @@ Json step_json(const StepReport& step, std::int64_t global_batch,
 
 MetricsFile::~MetricsFile() {
   if (file_ != nullptr) std::fclose(file_);
+}
+
+void MetricsFile::write_step(const StepReport& step, std::int64_t global_batch,
+                             const OptimizerOptions& optimizer, const train::StepReading* reading) {
+  Json line = step_json(step, global_batch, optimizer);
+  if (reading != nullptr) add_reading(line, *reading, step.seconds);
+  write(std::move(line), step.step > 0);
 }
 
 void MetricsFile::write_evaluation(std::int64_t steps_done, const StepLosses& losses,

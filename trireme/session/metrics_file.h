@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "trireme/base/json.h"
+#include "trireme/engine/train/step_reading.h"
 #include "trireme/session.h"
 
 namespace trireme::session {
@@ -30,10 +31,9 @@ class MetricsFile {
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;
 
+  /// reading   of this rank; null where one process runs all stages.
   void write_step(const StepReport& step, std::int64_t global_batch,
-                  const OptimizerOptions& optimizer) {
-    write(step_json(step, global_batch, optimizer), step.step > 0);
-  }
+                  const OptimizerOptions& optimizer, const train::StepReading* reading);
   /// took   nothing where it was made elsewhere.
   void write_evaluation(std::int64_t steps_done, const StepLosses& losses,
                         std::optional<std::chrono::duration<double, std::milli>> took);

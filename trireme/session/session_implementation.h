@@ -94,7 +94,7 @@ class Session::Implementation {
   StepReport backward() {
     StepReport report = ranks()->backward();
     times_.add(report);
-    metrics_->write_step(report, plan().batch.global_batch, options_.training.optimizer);
+    write_metrics(report);
     return report;
   }
 
@@ -270,10 +270,15 @@ class Session::Implementation {
     if (!is_met) throw Error(ErrorKind::kInvalidArgument, otherwise);
   }
 
+  void write_metrics(const StepReport& report) {
+    metrics_->write_step(report, plan().batch.global_batch, options_.training.optimizer,
+                         ranks() == nullptr ? nullptr : &ranks()->last_reading());
+  }
+
   StepReport advance() {
     StepReport report = trainer_->step();
     times_.add(report);
-    metrics_->write_step(report, plan().batch.global_batch, options_.training.optimizer);
+    write_metrics(report);
     if (is_first_ && options_.callbacks.on_step) options_.callbacks.on_step(report);
     take_requests();
     return report;

@@ -4,9 +4,12 @@
 #include <charconv>
 #include <cstring>
 #include <optional>
+#include <set>
+#include <sstream>
 #include <string_view>
 #include <system_error>
 
+#include "trireme/base/files.h"
 #include "trireme/base/json.h"
 #include "trireme/data/folder_records.h"
 #include "trireme/error.h"
@@ -109,7 +112,44 @@ class Opening {
   const data::RecordSource& records_;
 };
 
+/// The numbers from 0 to the largest label, where nobody has named the classes. Without gaps, so that a label that is wrong is
+/// no model with a million outputs; but 0 may be missing, as where labels are counted from 1.
+std::vector<std::string> numbered_classes(const LabelledImages& images) {
+  const std::set<std::int32_t> met(images.labels.begin(), images.labels.end());
+  std::int32_t next = 1;
+  while (met.contains(next)) ++next;
+  const auto is_beyond = [next](std::int32_t label) { return label > next; };
+  const auto beyond = std::ranges::find_if(images.labels, is_beyond);
+  if (beyond != images.labels.end()) {
+    throw Error(ErrorKind::kCorruptData,
+                images.records->name(beyond - images.labels.begin()) + " has class " +
+                    std::to_string(*beyond) + ", but no record has class " + std::to_string(next) +
+                    ": " + std::to_string(std::ranges::count_if(images.labels, is_beyond)) +
+                    " of " + std::to_string(images.labels.size()) +
+                    " records are beyond it; expected numbers without gaps. Correct the label, or "
+                    "give a list of the classes");
+  }
+  std::vector<std::string> classes;
+  for (std::int32_t k = 0; k <= *met.rbegin(); ++k) classes.push_back(std::to_string(k));
+  return classes;
+}
+
 }  // namespace
+
+std::vector<std::string> read_class_names(const fs::path& file) {
+  std::vector<std::string> names;
+  std::istringstream lines(read_file(file));
+  for (std::string line; std::getline(lines, line);) {
+    names.emplace_back(trimmed(line));
+    if (!names.back().empty()) continue;
+    throw Error(ErrorKind::kInvalidArgument, "'" + file.string() + "' has no name in line " +
+                                                 std::to_string(names.size()) +
+                                                 "; expected that of a class in each");
+  }
+  if (!names.empty()) return names;
+  throw Error(ErrorKind::kInvalidArgument,
+              "'" + file.string() + "' is empty; expected the name of a class in each line");
+}
 
 LabelledImages open_images(const std::vector<fs::path>& paths, const ImageFileOptions& options) {
   LabelledImages images{
@@ -120,10 +160,7 @@ LabelledImages open_images(const std::vector<fs::path>& paths, const ImageFileOp
   }
   Opening opening(options, images);
   for (std::int64_t i = 0; i < images.records->num_records(); ++i) opening.add(i);
-  if (images.classes.empty()) {
-    const std::int32_t largest = *std::ranges::max_element(images.labels);
-    for (std::int32_t k = 0; k <= largest; ++k) images.classes.push_back(std::to_string(k));
-  }
+  if (images.classes.empty()) images.classes = numbered_classes(images);
   return images;
 }
 

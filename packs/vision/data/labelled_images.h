@@ -28,8 +28,8 @@ enum class LabelForm : std::uint8_t {
 /// All of it changes results.
 struct ImageFileOptions {
   data::RecordForm form = data::RecordForm::kByName;
-  /// What the labels number, as of the training's images; none: a folder's subfolders, sorted; of other records as
-  /// many as the largest label says.
+  /// What the labels number, as of the training's images; none: a folder's subfolders, sorted; of other records the
+  /// numbers from 0 to the largest label, of which none is missing but perhaps 0.
   std::vector<std::string> classes;
   std::string image_field;  ///< None: the first of `jpg`, `jpeg`, `png` that the record has.
   std::string label_field = "cls";  ///< As `json`, `label`, `image/class/label`.
@@ -37,11 +37,16 @@ struct ImageFileOptions {
   LabelForm label_form = LabelForm::kText;
 };
 
+/// Names of classes from 0 on, a line each, for `ImageFileOptions::classes`; white space around them aside.
+///
+/// Errors   kIo; kInvalidArgument, naming the line, where one is empty, or the file is.
+std::vector<std::string> read_class_names(const std::filesystem::path& file);
+
 /// Opens images and classes: a folder with a subfolder for each class, tar shards, or any records that
 /// `data::open_records` knows.
 ///
 /// Errors    those of open_records; kCorruptData, naming the record, where it has no image or no class, or one that is
-///           neither a number nor the name of a class; kInvalidArgument for a field that a record has not.
+///           neither a number nor the name of a class, or that is beyond a number that no record has; kInvalidArgument for a field that a record has not.
 /// Cost      reads the classes of all records: of tar shards one read each, of other files whole records.
 LabelledImages open_images(const std::vector<std::filesystem::path>& paths,
                            const ImageFileOptions& options = {});

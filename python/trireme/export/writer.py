@@ -22,6 +22,10 @@ _FIELDS = (
     "step_ms",
     "samples_per_s",
     "data_wait_ms",
+    "read_ms",
+    "decode_ms",
+    "read_mb_per_s",
+    "batches_ready",
 )
 
 

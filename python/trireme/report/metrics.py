@@ -19,6 +19,10 @@ class Step:
     step_ms: float | None = None
     samples_per_s: float | None = None
     data_wait_ms: float | None = None
+    read_ms: float | None = None  # of microbatches, ahead of their steps
+    decode_ms: float | None = None  # of all threads that read
+    read_mb_per_s: float | None = None
+    batches_ready: float | None = None  # when one was asked for
     gradient_norm: float | None = None
     loss_scale: float | None = None
     time_ms: int | None = None  # since 1970
@@ -114,6 +118,10 @@ def parse_line(text: str, where: str, notes: Notes) -> Step | Evaluation | None:
         line.positive("step_ms"),
         line.number("samples_per_s"),
         line.number("data_wait_ms"),
+        line.number("read_ms"),
+        line.number("decode_ms"),
+        line.number("read_mb_per_s"),
+        line.number("batches_ready"),
         line.number("gradient_norm"),
         line.number("loss_scale"),
         line.whole("time_ms"),

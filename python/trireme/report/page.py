@@ -16,6 +16,7 @@ from trireme.report.figures.memory import memory_figure
 from trireme.report.figures.speed import (
     gradient_norm_figure,
     learning_rate_figure,
+    reading_figure,
     step_time_figure,
     throughput_figure,
 )
@@ -85,7 +86,9 @@ def _sections(run: Run) -> list[str]:
         section(
             "speed",
             "Speed",
-            _drawn([step_time_figure(run), throughput_figure(run)], no_metrics),
+            _drawn(
+                [step_time_figure(run), throughput_figure(run), reading_figure(run)], no_metrics
+            ),
         ),
         section(
             "timelines",

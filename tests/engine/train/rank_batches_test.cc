@@ -122,12 +122,19 @@ TEST(Prefetch, ReadsAheadOfWhoTakes) {
   setting.source->delay = 2ms;
   Prefetch prefetch(setting.reader, {0, 1, 2, 3}, 1);
   prefetch.take(0, 0);
-  EXPECT_GT(prefetch.take_waited_seconds(), 0.003);
+  const StepReading first = prefetch.take_reading();
+  EXPECT_GT(first.waited_seconds, 0.003);
+  EXPECT_EQ(first.batches_ready, 0.0);
+  EXPECT_EQ(prefetch.take_reading().batches_ready, std::nullopt) << "none was asked for";
   for (int i = 1; i < 20; ++i) {
     std::this_thread::sleep_for(20ms);  // computes
     prefetch.take(i / 4, i % 4);
   }
-  EXPECT_LT(prefetch.take_waited_seconds(), 0.05) << "reads took 0.076 s";
+  const StepReading reading = prefetch.take_reading();
+  EXPECT_LT(reading.waited_seconds, 0.05) << "reads took 0.076 s";
+  EXPECT_GT(reading.read_seconds, 0.07);
+  EXPECT_GT(reading.batches_ready.value(), 0.5) << "one at most";
+  EXPECT_LE(reading.batches_ready.value(), 1);
   EXPECT_LE(setting.source->num_reads, 2 * 22) << "at most two microbatches ahead";
 }
 

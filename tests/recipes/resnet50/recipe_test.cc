@@ -73,6 +73,27 @@ TEST_F(ResNetRecipe, LearnsAFewColours) {
   EXPECT_GE(last["evaluation"]["by_name"]["top1"].get<double>(), 0.9) << last.dump();
 }
 
+/// In bf16, evaluated by the moving averages of the weights: the training is the same without them.
+TEST_F(ResNetRecipe, LearnsInBf16AndIsEvaluatedByAverages) {
+  const auto train = [&](const std::string& precision, const Words& more) {
+    Words words =
+        serial({"--steps", "24", "--precision", precision, "--average-decay", "0.8",
+                "--resnet50-evaluation-images", path("val"), "--metrics", path("metrics")});
+    words.insert(words.end(), more.begin(), more.end());
+    EXPECT_EQ(run(words), 0);
+    return losses([](const Json& step) { return step["loss"].get<double>(); });
+  };
+  const auto of_weights = train("bf16", {});
+  const Json by_weights = evaluations().back();
+  EXPECT_EQ(train("bf16", {"--evaluate-average"}), of_weights);
+  const Json by_averages = evaluations().back();
+  EXPECT_NE(by_averages["loss"], by_weights["loss"]);
+  for (const Json& last : {by_weights, by_averages}) {
+    EXPECT_GE(last["by_name"]["top1"].get<double>(), 0.9) << last.dump();
+  }
+  EXPECT_NE(train("f32", {}), of_weights);
+}
+
 /// Crops, flips and the order are functions of the step: a run that goes on has them too, read by more threads.
 TEST_F(ResNetRecipe, ARunThatResumesHasTheWeightsOfOneThatDidNotStop) {
   expect_resumed_as_straight({});
@@ -99,6 +120,30 @@ TEST_F(ResNetRecipe, SaysWhatReadingTakes) {
   EXPECT_GT(json["runs"][0]["parts"]["read"]["bytes"], 24 * 100);
 }
 
+/// Two passes over the images, and what was read ahead: up to 16 microbatches of 8, and one that is being read.
+TEST_F(ResNetRecipe, MetricsSayWhatReadingTook) {
+  ASSERT_EQ(run(training({"train", "--run", path("run")}, {"--steps", "6", "--stages", "1"})), 0);
+  double bytes = 0, read_ms = 0, decode_ms = 0;
+  std::istringstream lines(read_file(path("run/metrics.jsonl")));
+  for (std::string line; std::getline(lines, line);) {
+    const Json step = Json::parse(line);
+    EXPECT_GE(step["batches_ready"].get<double>(), 0);
+    EXPECT_LE(step["batches_ready"].get<double>(), 16);
+    // None of a step whose images had all been read before.
+    read_ms += step.value("read_ms", 0.0);
+    decode_ms += step.value("decode_ms", 0.0);
+    bytes += step.value("read_mb_per_s", 0.0) * 1e3 * step["step_ms"].get<double>();
+  }
+  EXPECT_GT(decode_ms, 0);
+  EXPECT_LT(decode_ms, 1.1 * read_ms) << "by one thread, but for a microbatch that is under way";
+  double all = 0;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(folder / "train")) {
+    if (file.is_regular_file()) all += static_cast<double>(file.file_size());
+  }
+  EXPECT_GT(bytes, 1.99 * all);
+  EXPECT_LT(bytes, (2 + 17.0 * 8 / 48) * 1.1 * all);
+}
+
 /// 96 places of blocks of 24 images are 24 images, four times each.
 TEST_F(ResNetRecipe, ImagesThatAreRepeatedAreReadOnce) {
   const auto bytes_read = [&](const Words& more) {
@@ -121,6 +166,31 @@ TEST_F(ResNetRecipe, ImagesThatAreRepeatedAreReadOnce) {
   EXPECT_EQ(with({"--resnet50-keep-decoded", "0"}), 4 * once) << "kept is what is asked for";
   EXPECT_EQ(with({"--resnet50-keep-decoded", "1MiB", "--resnet50-keep-folder", path("")}), once);
   EXPECT_GT(bytes_read({}), 3 * once) << "96 of 48 images";
+}
+
+/// An image file that ends early, in its tables: nothing of it can be decoded.
+TEST_F(ResNetRecipe, DamagedImagesArePassedOverWithinTheBudget) {
+  const std::filesystem::path image = folder / "train/class1/104.jpg";
+  std::filesystem::resize_file(image, std::filesystem::file_size(image) / 2);
+  const auto losses_of = [&](Words words, const Words& more) {
+    words.insert(words.end(), {"--metrics", path("metrics"), "--resnet50-skip-damaged", "1"});
+    EXPECT_EQ(run(training(words, more)), 0);
+    return losses([](const Json& step) { return step["loss"].get<double>(); });
+  };
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run(serial({"--steps", "6"})), 1) << "without a budget";
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("/train/class1/104.jpg'"));
+  const auto expected = losses_of({"train", "--serial", "--stages", "2"},
+                                  {"--steps", "6", "--resnet50-quarantine", path("all.jsonl")});
+  ASSERT_EQ(expected.size(), 6U) << "two passes over the images";
+  EXPECT_EQ(losses_of({"train", "--run", path("run"), "--reader-threads", "3"},
+                      {"--steps", "6", "--stages", "1"}),
+            expected);
+  const std::string line = read_file(path("run/damaged.jsonl"));
+  EXPECT_EQ(line, read_file(path("all.jsonl"))) << "one line, however often it was met";
+  const Json entry = Json::parse(line);
+  EXPECT_EQ(entry["sample"], 17) << "16 of class0 come before it";
+  EXPECT_THAT(entry["error"].get<std::string>(), HasSubstr("/train/class1/104.jpg'"));
 }
 
 TEST_F(ResNetRecipe, AnEvaluationIsNotRepeated) {
@@ -150,6 +220,18 @@ TEST_F(ResNetRecipe, ExamplesShowImagesAndWhatTheModelTakesThemFor) {
                     HasSubstr("of 12 images 33.3 % are 'class0'")));
 }
 
+/// The folder's order is that of the file, and a class without an image has its output.
+TEST_F(ResNetRecipe, ClassesMayBeNamed) {
+  write("classes", "class2\nclass7\nclass0\nclass1\n");
+  EXPECT_EQ(shape({"--resnet50-classes", path("classes")}, "fc.weight"),
+            (std::vector<std::int64_t>{4, 64}));
+  EXPECT_THAT(
+      workload({"--resnet50-classes", path("classes"), "--resnet50-evaluation-images", path("val")})
+          .examples(),
+      HasSubstr("/val/class2/102.jpg' is 'class2'"));
+  EXPECT_EQ(shape({}, "fc.weight"), (std::vector<std::int64_t>{3, 64}));
+}
+
 TEST_F(ResNetRecipe, MisuseIsNamed) {
   EXPECT_EQ(run({"train", "--resnet50-depth", "20"}), 2);
   EXPECT_EQ(run({"train", "--resnet50-images", path("nothing")}), 1);
@@ -158,6 +240,8 @@ TEST_F(ResNetRecipe, MisuseIsNamed) {
   EXPECT_EQ(run({"train", "--resnet50-smoothing", "1"}), 2);
   EXPECT_EQ(run({"train", "--resnet50-repeat", "0"}), 2);
   EXPECT_EQ(run({"train", "--resnet50-repeat-block", "64"}), 2) << "without repeats";
+  EXPECT_EQ(run({"train", "--resnet50-skip-damaged", "-1"}), 2);
+  EXPECT_EQ(run({"train", "--resnet50-quarantine", path("x")}), 2) << "without a budget";
   write_images(folder / "more", 1);
   std::filesystem::rename(folder / "more/class0", folder / "more/class9");
   EXPECT_EQ(run({"train", "--resnet50-evaluation-images", path("more")}), 2);

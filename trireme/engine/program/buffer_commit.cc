@@ -31,7 +31,8 @@ struct Update {
 };
 
 /// With ATen's roundings: where it goes by strides, and of f64, all is f64; else the share is rounded to f32 before it is
-/// taken from one, and of f32 batches the variance is widened, as the sums of its squares are.
+/// taken from one, and of f32 batches the variance is widened, as the sums of its squares are. Ours computes in f32 whatever autocast
+/// has made of its batch.
 void commit(const record::Recording& recording, const graph::Node& node, const NormStatistics& one,
             double momentum) {
   const at::Tensor mean = buffer_at(recording, node, kRunningMean);
@@ -46,7 +47,8 @@ void commit(const record::Recording& recording, const graph::Node& node, const N
   }
   const auto share = static_cast<float>(momentum);
   const float rest = 1.0F - share;
-  const at::ScalarType widened = dtype == Dtype::kF32 ? at::kDouble : at::kFloat;
+  const bool computes_in_f32 = dtype == Dtype::kF32 || node.op != "aten::batch_norm";
+  const at::ScalarType widened = computes_in_f32 ? at::kDouble : at::kFloat;
   Update{share, rest, at::kFloat, at::kFloat}(mean, one.mean);
   Update{share, rest, widened, at::kFloat}(variance, one.variance);
 }

@@ -43,10 +43,11 @@ std::shared_ptr<const data::Source> tensor_source(
 namespace trireme::train {
 
 BatchReader::BatchReader(std::shared_ptr<const data::Source> source, const Model& model,
-                         int num_threads)
+                         int num_threads, std::shared_ptr<data::ReadParts> parts)
     : source_(std::move(source)),
       batch_dims_(model.batch_dims),
-      spread_(kernels::on_threads(num_threads)) {
+      spread_(kernels::on_threads(num_threads)),
+      parts_(std::move(parts)) {
   if (!source_ || source_->num_samples() == 0) {
     throw Error(ErrorKind::kInvalidArgument,
                 "the workload has no samples; give it a source, as in trireme::tensor_source");
@@ -69,6 +70,7 @@ Batch BatchReader::read(const std::vector<data::Sample>& samples, int padded) co
     tensors.push_back(at::empty(shape, record::to_scalar_type(field.dtype)));
   }
   const auto read_one = [&](std::int64_t i) {
+    const data::CountedReading counted(parts_.get());
     std::vector<std::span<std::byte>> places;
     for (std::size_t f = 0; f < fields.size(); ++f) {
       const std::int64_t bytes = fields[f].num_bytes(lengths);
@@ -179,7 +181,8 @@ StepReader::StepReader(const Workload& workload, const BatchLayout& batch, std::
                        data::OrderKind order, int num_threads)
     : workload_(workload),
       batch_(batch),
-      reader_(workload.training, workload.model, num_threads),
+      parts_(std::make_shared<data::ReadParts>()),
+      reader_(workload.training, workload.model, num_threads, parts_),
       order_(workload.training->num_samples(), seed, order, workload.training->repeats(),
              batch.global_batch),
       fed_(std::dynamic_pointer_cast<const FedSource>(workload.training)) {}

@@ -13,6 +13,7 @@
 #include "trireme/data.h"
 #include "trireme/data/order.h"
 #include "trireme/data/range.h"
+#include "trireme/data/read_parts.h"
 #include "trireme/data/repeated_order.h"
 #include "trireme/engine/record/recording.h"
 #include "trireme/engine/train/fed_source.h"
@@ -28,8 +29,10 @@ namespace trireme::train {
 class BatchReader {
  public:
   /// num_threads   that read the samples of a batch; what is read does not depend on it.
+  /// parts         gets what the parts of reading take; null: nothing does.
   /// Errors   those of data::check_padding and kernels::on_threads.
-  BatchReader(std::shared_ptr<const data::Source> source, const Model& model, int num_threads = 1);
+  BatchReader(std::shared_ptr<const data::Source> source, const Model& model, int num_threads = 1,
+              std::shared_ptr<data::ReadParts> parts = nullptr);
 
   /// Errors   the source's for the first sample that cannot be read; kResourceExhausted without a thread.
   Batch read(const std::vector<data::Sample>& samples) const;
@@ -66,6 +69,7 @@ class BatchReader {
   std::vector<data::Lengths> padded_;
   std::map<std::string, int> batch_dims_;
   kernels::Spread spread_;
+  std::shared_ptr<data::ReadParts> parts_;  // of all copies of the reader
 };
 
 /// The training data by step and microbatch: samples in the order f(seed, epoch, global index), repeated as the source asks
@@ -91,6 +95,9 @@ class StepReader {
   /// Whether steps are handed in one by one: nothing is known of one before.
   bool is_fed() const { return fed_ != nullptr; }
 
+  /// What the parts of reading have taken since the last call.
+  data::ReadParts::ByName take_parts() const { return parts_->take(); }
+
   /// For recordings.
   record::BatchMaker maker() const { return reader_.maker(); }
   std::vector<record::PaddedBatches> makers() const { return reader_.makers(); }
@@ -103,6 +110,7 @@ class StepReader {
 
   const Workload& workload_;
   BatchLayout batch_;
+  std::shared_ptr<data::ReadParts> parts_;  // the reader's too
   BatchReader reader_;
   data::RepeatedOrder order_;
   std::shared_ptr<const FedSource> fed_;  // the workload's too; null where all samples are there

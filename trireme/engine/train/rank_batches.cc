@@ -14,6 +14,10 @@ int batches_ahead(std::int64_t batch_bytes, int num_kept) {
   return std::max(simulate::batches_ahead(batch_bytes), num_kept);
 }
 
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 Batch only(const Batch& batch, const std::vector<std::string>& fields) {
   Batch result;
   for (const std::string& field : fields) result.set(field, batch[field]);
@@ -82,8 +86,11 @@ void Prefetch::run() {
     const int round = round_;
     const Place place = wanted_;
     lock.unlock();
+    const auto begin = std::chrono::steady_clock::now();
     Ready ready = read(place);
+    const double seconds = seconds_since(begin);
     lock.lock();
+    read_seconds_ += seconds;
     if (round != round_) continue;  // somebody has begun elsewhere
     wanted_ = ready.next;
     ready_.push_back(std::move(ready));
@@ -110,13 +117,14 @@ Batch Prefetch::take(std::int64_t step, std::int64_t microbatch) {
   const bool is_next = is_started_ && next_.step == step && order_[next_.index] == microbatch;
   if (!is_next) start_at(step, microbatch);
   std::unique_lock lock(mutex_);
+  num_ready_ += ready_.size();
+  ++num_taken_;
   changed_.wait(lock, [this] { return !ready_.empty(); });
   Ready ready = std::move(ready_.front());
   ready_.pop_front();
   const bool is_half_empty = ready_.size() <= depth_ / 2;
   lock.unlock();
-  waited_seconds_ +=
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  waited_seconds_ += seconds_since(begin);
   // Rarely: where cores are few, the thread that is woken takes the core of this one.
   if (is_half_empty) changed_.notify_all();
   next_ = after(next_);
@@ -124,7 +132,17 @@ Batch Prefetch::take(std::int64_t step, std::int64_t microbatch) {
   return std::move(ready.batch);
 }
 
-double Prefetch::take_waited_seconds() { return std::exchange(waited_seconds_, 0); }
+StepReading Prefetch::take_reading() {
+  StepReading reading{.waited_seconds = std::exchange(waited_seconds_, 0)};
+  const std::size_t num_ready = std::exchange(num_ready_, 0);
+  const std::size_t num_taken = std::exchange(num_taken_, 0);
+  if (num_taken > 0) {
+    reading.batches_ready = static_cast<double>(num_ready) / static_cast<double>(num_taken);
+  }
+  const std::scoped_lock lock(mutex_);
+  reading.read_seconds = std::exchange(read_seconds_, 0);
+  return reading;
+}
 
 RankBatches::RankBatches(const StepReader& reader, const record::Recording& recording,
                          const RankStages& stages, const layout::Plan& plan, int replica)
@@ -177,6 +195,16 @@ Batch RankBatches::take(std::int64_t step, int microbatch) {
   if (++num_taken_[microbatch] < stages_.num_readers()) return kept->second;
   num_taken_.erase(microbatch);
   return std::move(kept_.extract(kept).mapped());
+}
+
+StepReading RankBatches::take_reading() {
+  StepReading reading = prefetch_.take_reading();
+  if (reader_.is_fed()) return {.waited_seconds = reading.waited_seconds};
+  for (const auto& [name, part] : reader_.take_parts()) {
+    reading.bytes += part.bytes;
+    if (name == "decode") reading.decode_seconds = std::chrono::duration<double>(part.time).count();
+  }
+  return reading;
 }
 
 }  // namespace trireme::train

@@ -13,6 +13,7 @@
 #include "trireme/engine/program/weight_program.h"
 #include "trireme/engine/train/batch_reader.h"
 #include "trireme/engine/train/rank_stages.h"
+#include "trireme/engine/train/step_reading.h"
 #include "trireme/plan/layout/plan.h"
 #include "trireme/wire/system/thread.h"
 
@@ -38,8 +39,8 @@ class Prefetch {
   /// Errors   of the source.
   Batch take(std::int64_t step, std::int64_t microbatch);
 
-  /// Seconds that microbatches were waited for since the last call.
-  double take_waited_seconds();
+  /// What it took since the last call, but for the parts of reading.
+  StepReading take_reading();
 
  private:
   /// A place in the endless sequence of steps and their microbatches.
@@ -72,12 +73,15 @@ class Prefetch {
   std::size_t depth_;
   Place next_;  ///< That is taken next, in order.
   double waited_seconds_ = 0;
+  std::size_t num_ready_ = 0;  ///< When microbatches were asked for, added up.
+  std::size_t num_taken_ = 0;
   std::optional<Announced> announced_;  ///< Of the reading thread: what it reads next, most likely.
 
   std::mutex mutex_;  ///< Of all below.
   std::condition_variable changed_;
   std::deque<Ready> ready_;
-  Place wanted_;   ///< That is read next.
+  Place wanted_;  ///< That is read next.
+  double read_seconds_ = 0;
   int round_ = 0;  ///< Counts starts: what was begun before one is thrown away.
   bool is_started_ = false;
   bool ends_ = false;
@@ -115,8 +119,9 @@ class RankBatches {
   /// Global index of the replica's first.
   std::int64_t first_microbatch() const { return first_; }
 
-  /// Seconds that microbatches were waited for since the last call.
-  double take_waited_seconds() { return prefetch_.take_waited_seconds(); }
+  /// What reading took since the last call. Of samples that are handed in step by step only how long they were waited for:
+  /// reading waits for them, too.
+  StepReading take_reading();
 
  private:
   std::vector<std::int64_t> reading_order() const;

@@ -176,7 +176,8 @@ StepReport RankSession::report() {
                     .loss_scale = operations_->scale_of_step(),
                     .is_skipped = operations_->is_skipped()};
   for (const std::string& line : held_.take_refusals()) world_.watch.logger.debug(line);
-  report.data_wait_seconds = batches_.take_waited_seconds();
+  reading_ = batches_.take_reading();
+  report.data_wait_seconds = reading_.waited_seconds;
   report.compute_seconds = runner_->compute_seconds();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
   return report;

@@ -11,6 +11,7 @@
 #include "trireme/engine/train/rank_batches.h"
 #include "trireme/engine/train/rank_operations.h"
 #include "trireme/engine/train/rank_stages.h"
+#include "trireme/engine/train/step_reading.h"
 #include "trireme/engine/train/training_options.h"
 #include "trireme/engine/train/training_state.h"
 #include "trireme/plan/layout/plan.h"
@@ -119,6 +120,9 @@ class RankSession {
     return {"measured", next_step_ - 1, program_, runner_->times(), runner_->begin()};
   }
 
+  /// What reading took, up to the last step.
+  const StepReading& last_reading() const { return reading_; }
+
   /// Bytes of messages that this rank held when it held most, in the last step.
   std::int64_t most_message_bytes() const { return mailbox_->most_held_bytes(); }
 
@@ -150,6 +154,7 @@ class RankSession {
   std::unique_ptr<pipeline::StepRunner> runner_;
   std::optional<pipeline::StepInput> input_;  ///< Of the step under way, or the last one.
   bool is_between_ = false;                   ///< The halves of a step.
+  StepReading reading_;
   std::chrono::steady_clock::time_point begin_;
   std::int64_t next_step_ = 0;
 };

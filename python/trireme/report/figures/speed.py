@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import median
 
 import plotly.graph_objects as go
 
@@ -100,6 +101,37 @@ def throughput_figure(run: Run) -> Figure | None:
     mark_segments(figure, run.segments)
     caption = "Global batch by time of the step, measured and predicted." + more
     return Figure("throughput", "Throughput", caption, figure)
+
+
+def reading_figure(run: Run) -> Figure | None:
+    """What reading takes, beside what a step takes; nothing of a run whose metrics do not say it."""
+    figure = new_figure("step", "time in ms", 260)
+    values = _add_steps(figure, run, lambda step: step.read_ms, "reading", SERIES[0])
+    if not values:
+        return None
+    steps = _add_steps(figure, run, lambda step: step.step_ms, "a step", MEASURED)
+    values += _add_steps(
+        figure, run, lambda step: step.decode_ms, "decoding, all threads", SERIES[1]
+    )
+    more = _fit(figure, values + steps, 0)
+    mark_segments(figure, run.segments)
+    caption = (
+        "How long the first rank's thread read ahead, from one step to the next. Where that is as long as the step, it "
+        "never rests, and reading keeps up only if microbatches lie ready." + _medians(run) + more
+    )
+    return Figure("reading", "Reading", caption, figure)
+
+
+def _medians(run: Run) -> str:
+    steps = run.metrics.steps()
+    rates = [step.read_mb_per_s for step in steps if step.read_mb_per_s is not None]
+    ready = [step.batches_ready for step in steps if step.batches_ready is not None]
+    text = f" Medians: {median(rates):.3g} MB/s from files" if rates else ""
+    if ready:
+        text += ("; " if text else " Median: ") + (
+            f"{median(ready):.3g} microbatches were ready when one was asked for"
+        )
+    return text and text + "."
 
 
 def learning_rate_figure(run: Run) -> Figure | None:

@@ -39,12 +39,45 @@ TEST_F(LabelledImagesTest, OfAFolderTheSubfoldersAreTheClasses) {
 
 TEST_F(LabelledImagesTest, OfShardsTheNumbersAreTheClasses) {
   const auto b = shard("shards/b.tar", {{"1.cls", " 0"}, {"1.json", "{}"}, {"1.png", ""}});
-  const auto a = shard("shards/a.tar", {{"0.jpg", ""}, {"0.cls", "3\n"}});
+  const auto a = shard("shards/a.tar", {{"0.jpg", ""}, {"0.cls", "1\n"}});
   const LabelledImages images = open_images({folder / "shards"});
-  EXPECT_THAT(images.classes, ElementsAre("0", "1", "2", "3"));
-  EXPECT_THAT(images.labels, ElementsAre(3, 0)) << "sorted by name";
+  EXPECT_THAT(images.classes, ElementsAre("0", "1"));
+  EXPECT_THAT(images.labels, ElementsAre(1, 0)) << "sorted by name";
   EXPECT_THAT(images.image_fields, ElementsAre("jpg", "png"));
-  EXPECT_THAT(open_images({b, a}).labels, ElementsAre(0, 3));
+  EXPECT_THAT(open_images({b, a}).labels, ElementsAre(0, 1));
+}
+
+TEST_F(LabelledImagesTest, NumbersHaveNoGaps) {
+  const auto shard_of = [&](const std::vector<std::string>& labels) {
+    std::vector<data::TarMember> members;
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      members.push_back({std::to_string(i) + ".jpg", ""});
+      members.push_back({std::to_string(i) + ".cls", labels[i]});
+    }
+    return shard("x.tar", members);
+  };
+  EXPECT_THAT(open_images({shard_of({"2", "0", "1"})}).classes, ElementsAre("0", "1", "2"));
+  EXPECT_THAT(open_images({shard_of({"2", "1"})}).classes, ElementsAre("0", "1", "2"))
+      << "counted from 1";
+  const auto stray = shard_of({"0", "1", "1", "16777215", "2"});
+  const Error error = error_of([&] { open_images({stray}); });
+  EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
+  EXPECT_THAT(error.message(), AllOf(HasSubstr("record '3' of '"), HasSubstr("class 16777215"),
+                                     HasSubstr("no record has class 3: 1 of 5 records")));
+  EXPECT_THAT(error_of([&] { open_images({shard_of({"0", "2", "3"})}); }).message(),
+              AllOf(HasSubstr("record '1' of '"), HasSubstr("class 1: 2 of 3")));
+  EXPECT_THAT(error_of([&] { open_images({shard_of({"2"})}); }).message(), HasSubstr("class 1: 1"));
+  EXPECT_THAT(open_images({shard_of({"0", "3"})}, {.classes = {"a", "b", "c", "d"}}).labels,
+              ElementsAre(0, 3));
+}
+
+TEST_F(LabelledImagesTest, ClassesMayBeListedInAFile) {
+  EXPECT_THAT(read_class_names(write("x", "n01440764 tench\r\ngold fish\n")),
+              ElementsAre("n01440764 tench", "gold fish"));
+  EXPECT_THAT(error_of([&] { read_class_names(write("x", "tench\n\ncat\n")); }).message(),
+              HasSubstr("no name in line 2"));
+  EXPECT_THAT(error_of([&] { read_class_names(write("x", "")); }).message(), HasSubstr("is empty"));
+  EXPECT_EQ(error_of([&] { read_class_names(folder / "none"); }).kind(), ErrorKind::kIo);
 }
 
 TEST_F(LabelledImagesTest, ARecordWithoutImageOrClassIsNamed) {
@@ -100,13 +133,13 @@ TEST_F(LabelledImagesTest, OfTfrecordTheClassIsEightBytes) {
   const auto path =
       write("x.tfrecord",
             data::tf_record(data::tf_example({{"image/encoded", std::vector<std::string>{"jpeg"}},
-                                              {"image/class/label", std::vector<std::int64_t>{3}},
+                                              {"image/class/label", std::vector<std::int64_t>{1}},
                                               {"image/height", std::vector<std::int64_t>{1, 2}}})));
   ImageFileOptions options{.image_field = "image/encoded",
                            .label_field = "image/class/label",
                            .label_form = LabelForm::kI64};
   const LabelledImages images = open_images({path}, options);
-  EXPECT_THAT(images.labels, ElementsAre(3));
+  EXPECT_THAT(images.labels, ElementsAre(1));
   EXPECT_THAT(images.image_fields, ElementsAre("image/encoded"));
   options.label_field = "image/height";
   EXPECT_THAT(error_of([&] { open_images({path}, options); }).message(),

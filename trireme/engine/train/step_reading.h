@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace trireme::train {
+
+/// What reading samples took on a rank, from one step to the next.
+struct StepReading {
+  double waited_seconds = 0;  ///< Those in which the step waited for microbatches.
+  double read_seconds = 0;    ///< Those in which microbatches were read, ahead of their steps.
+  double decode_seconds = 0;  ///< Of all threads that read, where the source says it ("decode").
+  std::int64_t bytes = 0;     ///< Read of files, likewise.
+  /// How many microbatches were ready when one was asked for, on average; nothing where none was.
+  std::optional<double> batches_ready;
+};
+
+}  // namespace trireme::train
