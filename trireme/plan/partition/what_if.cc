@@ -318,6 +318,9 @@ class Player {
                              .copied_nodes = step_.plan.copied_nodes,
                              .may_idle = true};
     options.forecast = step_.options;
+    const auto& parameters = step_.plan.schedule.parameters;
+    const auto active = parameters.find(std::string(schedule::kActiveMicrobatches));
+    if (active != parameters.end()) options.active_microbatches = static_cast<int>(active->second);
     return options;
   }
 
