@@ -80,7 +80,7 @@ layout::Plan partition(const graph::Graph& recorded, const profile::Profile& pro
 /// topology   all of its ranks are used, but where some may stay idle; where the objective is kCost, the fastest plans of
 ///            fewer are tried too.
 /// Errors     those of `partition` where no number gives a plan: of the last that failed for lack of
-///            memory, else of the first.
+///            memory, with what would help (fitting_changes.h), else of the first.
 layout::Plan partition_over_replicas(const graph::Graph& recorded, const profile::Profile& profile,
                                      const topology::Topology& topology,
                                      const PartitionOptions& options);

@@ -5,6 +5,7 @@
 
 #include "trireme/error.h"
 #include "trireme/plan/partition/candidate.h"
+#include "trireme/plan/partition/fitting_changes.h"
 #include "trireme/plan/partition/partition.h"
 #include "trireme/plan/partition/planner.h"
 #include "trireme/plan/schedule/step_facts.h"
@@ -125,11 +126,10 @@ Tried cheapest(const graph::Graph& recorded, const profile::Profile& profile,
   return tried;
 }
 
-}  // namespace
-
-layout::Plan partition_over_replicas(const graph::Graph& recorded, const profile::Profile& profile,
-                                     const topology::Topology& topology,
-                                     const PartitionOptions& options) {
+/// As `partition_over_replicas`, without advice where nothing fits.
+layout::Plan best_over_replicas(const graph::Graph& recorded, const profile::Profile& profile,
+                                const topology::Topology& topology,
+                                const PartitionOptions& options) {
   const bool is_cost = options.objective == Objective::kCost;
   if (options.replicas != 0 && !is_cost) return partition(recorded, profile, topology, options);
   PartitionOptions asked = options;
@@ -145,6 +145,29 @@ layout::Plan partition_over_replicas(const graph::Graph& recorded, const profile
   if (tried.failure) throw Error(*tried.failure);
   throw Error(ErrorKind::kInvalidArgument,
               "partition: " + no_replicas(options, static_cast<int>(topology.ranks.size())));
+}
+
+}  // namespace
+
+layout::Plan partition_over_replicas(const graph::Graph& recorded, const profile::Profile& profile,
+                                     const topology::Topology& topology,
+                                     const PartitionOptions& options) {
+  try {
+    return best_over_replicas(recorded, profile, topology, options);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kResourceExhausted) throw;
+    const FindPlan find_plan = [&](const topology::Topology& ranks,
+                                   const PartitionOptions& changed) -> std::optional<layout::Plan> {
+      try {
+        return best_over_replicas(recorded, profile, ranks, changed);
+      } catch (const Error&) {
+        return std::nullopt;
+      }
+    };
+    throw Error(
+        ErrorKind::kResourceExhausted,
+        error.message() + "\n" + show(fitting_changes(profile, topology, options, find_plan)));
+  }
 }
 
 }  // namespace trireme::partition
