@@ -24,6 +24,12 @@ TEST(TreeBalance, ModulesStayWhole) {
   EXPECT_EQ(tree_cuts(tree, 2), Cuts{2});
 }
 
+/// 5 / 2 is more than 2 / 1: the first module has both, and the second joins.
+TEST(TreeBalance, StagesGoWhereEachHasMost) {
+  const WeighedModules tree{{"a.0", "a.1", "b"}, {3, 2, 2}};
+  EXPECT_EQ(tree_cuts(tree, 2), Cuts{1});
+}
+
 /// By weight alone the only element of b would have all stages.
 TEST(TreeBalance, NoStageIsEmpty) {
   const WeighedModules tree{{"a", "a", "b"}, {1, 2, 9}};
