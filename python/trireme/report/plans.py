@@ -33,7 +33,7 @@ class Plan:
 
 
 def _ranks_of(role: Fields, stage: Fields, index: int) -> list[int]:
-    """The ranks at the stage's position in the pipeline, which is its index where it has none: all replicas and shards."""
+    """The ranks at the stage's position in the pipeline, by default its index: all replicas and shards."""
     mesh = role.child("mesh")
     each = max((mesh.whole("data") or 1) * (mesh.whole("shard") or 1), 1)
     position = stage.whole("position") if "position" in stage else index
