@@ -19,6 +19,7 @@ struct ChainNode {
   std::int64_t width = 1;     ///< Elements of its output.
   std::int64_t elements = 0;  ///< Of its parameter; 0 where it has none.
   int skip_from = -1;         ///< An earlier node whose output it takes too.
+  std::string module = {};    ///< `blocks.3`; empty: of none.
 
   double work_us() const { return forward_us + input_us + weight_us; }
 };
@@ -50,6 +51,7 @@ class GraphMaker {
       if (node.skip_from >= 0) inputs.push_back(outputs[node.skip_from]);
       if (node.elements > 0) inputs.push_back(parameter(node.elements));
       h = add_node("aten::work", inputs, {{1, 0}, {0, node.width}});
+      if (!node.module.empty()) graph_.nodes.back().name = node.module + "/work";
       outputs.push_back(h);
     }
     graph_.losses.push_back({"loss", add_node("aten::mean", {h}, {}), std::nullopt, 1});

@@ -24,6 +24,12 @@ class ChainWriter {
  public:
   explicit ChainWriter(std::string name) { chain_.name = std::move(name); }
 
+  /// Of the operators from here on; with a number, one of several alike.
+  void begin_module(const std::string& name) { module_ = name; }
+  void begin_module(const std::string& name, int number) {
+    module_ = name + "." + std::to_string(number);
+  }
+
   /// Position of the last operator.
   int last() const { return chain_.size() - 1; }
   Chain chain() && { return std::move(chain_); }
@@ -39,6 +45,7 @@ class ChainWriter {
     node.width = width_ = width;
     node.elements = elements;
     node.skip_from = skip_from;
+    node.module = module_;
     chain_.nodes.push_back(node);
     return last();
   }
@@ -87,6 +94,7 @@ class ChainWriter {
 
  private:
   Chain chain_;
+  std::string module_;
   std::int64_t width_ = 0;
 };
 
@@ -120,6 +128,7 @@ inline Chain resnet(const std::string& name, const std::vector<int>& counts) {
   for (const int count : counts) {
     for (int i = 0; i < count; ++i) {
       const int skip = w.last();
+      w.begin_module("layer" + std::to_string(inner / 64), i);
       for (const auto& [from, to, kernel] : {std::tuple{in, inner, 1}, {inner, inner, 3}}) {
         w.conv(from, to, kernel, side);
         w.norm(to);
@@ -134,6 +143,7 @@ inline Chain resnet(const std::string& name, const std::vector<int>& counts) {
     inner *= 2;
     side /= 2;
   }
+  w.begin_module("head");
   w.add(in, 0, static_cast<double>(49 * in));
   w.linear(1, in, 1000);
   return std::move(w).chain();
@@ -145,8 +155,10 @@ inline Chain mobilenet() {
   w.norm(32);
   w.map();
   std::int64_t in = 32, side = 112;
+  int block = 0;
   for (const int out : {64, 128, 128, 256, 256, 512, 512, 512, 512, 512, 512, 1024, 1024}) {
     if (out != in && out != 64) side /= 2;
+    w.begin_module("blocks", block++);
     w.conv(in, in, 3, side, in);
     w.norm(in);
     w.map();
@@ -201,7 +213,11 @@ inline Chain transformer(const std::string& name, const TransformerSize& size) {
   ChainWriter w(name);
   if (size.vocabulary > 0) w.embedding(size.positions, size.vocabulary, size.width);
   w.norm(size.width);
-  for (int i = 0; i < size.layers; ++i) w.attention_block(size.positions, size.width, size.heads);
+  for (int i = 0; i < size.layers; ++i) {
+    w.begin_module("blocks", i);
+    w.attention_block(size.positions, size.width, size.heads);
+  }
+  w.begin_module("head");
   w.norm(size.width);
   if (size.vocabulary > 0) w.linear(size.positions, size.width, size.vocabulary);
   return std::move(w).chain();
@@ -213,9 +229,11 @@ inline Chain lstm_translator() {
   constexpr std::int64_t kRows = 50, kWidth = 1024;
   w.embedding(kRows, 32000, kWidth);
   for (int layer = 0; layer < 8; ++layer) {
+    w.begin_module("layers", layer);
     w.add(kRows * kWidth, 8 * kWidth * kWidth, static_cast<double>(kRows * 8 * kWidth * kWidth));
     w.map();
   }
+  w.begin_module("head");
   w.linear(kRows, kWidth, 32000);
   w.map();
   return std::move(w).chain();
@@ -229,7 +247,7 @@ inline Chain heavy_tailed(int num_nodes, std::uint64_t seed) {
   for (int n = 0; n < num_nodes; ++n) {
     const double forward = times(random);
     const auto width = static_cast<std::int64_t>(elements(random)) + 1;
-    chain.nodes.push_back({forward, forward, forward, width, width, -1});
+    chain.nodes.push_back({forward, forward, forward, width, width});
   }
   return chain;
 }

@@ -8,9 +8,10 @@
 //            least slowest stage alone, and those that the search makes of them, over the best of
 //            all partitions.
 //  planning  time of `partition`, all schedules, 4 and 64 stages, on transformers of some number of
-//            nodes.
+//            nodes; 64 stages from 1,000 to 100,000 nodes, and what the process holds at most: how it grows.
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <cmath>
 #include <ctime>
@@ -18,10 +19,11 @@
 #include "benchmarks/alternate.h"
 #include "benchmarks/json_main.h"
 #include "benchmarks/machine.h"
-#include "benchmarks/partition/balancers.h"
+#include "benchmarks/partition/block_partition.h"
 #include "benchmarks/partition/chains.h"
 #include "benchmarks/partition/exactness.h"
 #include "trireme/base/json.h"
+#include "trireme/plan/partition/balance.h"
 #include "trireme/plan/partition/partition.h"
 #include "trireme/plan/partition/range_cost.h"
 
@@ -70,16 +72,20 @@ struct Balancer {
   std::vector<int> (*cut)(const Chain& chain, int num_stages);
 };
 
-std::vector<double> parameters_of(const Chain& chain) {
-  std::vector<double> elements;
-  for (const ChainNode& node : chain.nodes) elements.push_back(static_cast<double>(node.elements));
-  return elements;
+/// That of the product, on the chain's graph.
+template <Balance kBalance>
+std::vector<int> balanced(const Chain& chain, int num_stages) {
+  const Model model = make_model(chain, num_stages, true);
+  return partition::balanced_cuts(model.graph, model.profile,
+                                  {.balance = kBalance, .num_stages = num_stages});
 }
 
 constexpr Balancer kBalancers[] = {
-    {"equal numbers of nodes", [](const Chain& c, int k) { return equal_counts(c.size(), k); }},
-    {"equal parameters", [](const Chain& c, int k) { return fill_evenly(parameters_of(c), k); }},
-    {"the same, fed times", [](const Chain& c, int k) { return fill_evenly(work_of(c), k); }},
+    {"uniform", balanced<Balance::kUniform>},
+    {"parameters", balanced<Balance::kParameters>},
+    {"tree", balanced<Balance::kTree>},
+    {"as parameters, fed times",
+     [](const Chain& c, int k) { return partition::fill_evenly(work_of(c), k); }},
     {"block partition by time",
      [](const Chain& c, int k) { return block_partition(work_of(c), k); }},
     {"DP", [](const Chain& c, int k) { return least_largest_sum(work_of(c), k); }}};
@@ -191,8 +197,15 @@ Chain long_chain(int num_nodes) {
   return chain;
 }
 
+/// The most that this process has held.
+double peak_mib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
 Json run_planning(int num_nodes, int num_stages, Objective objective) {
-  constexpr int kRounds = 3;
+  const int num_rounds = num_nodes > 10'000 ? 1 : 3;
   const Chain chain = long_chain(num_nodes);
   const Model model = make_model(chain, num_stages, false);
   const partition::PartitionOptions options{.batch = {4 * num_stages, 1, 1},
@@ -200,7 +213,7 @@ Json run_planning(int num_nodes, int num_stages, Objective objective) {
   std::vector<double> times, processor_times;
   layout::Plan plan;
   int wrong = 0;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < num_rounds; ++round) {
     layout::Plan now;
     const std::clock_t begin = std::clock();
     times.push_back(run_ms(
@@ -212,12 +225,11 @@ Json run_planning(int num_nodes, int num_stages, Objective objective) {
   const char* name = objective == Objective::kSpeed ? "speed" : "memory";
   const double gap = plan.prediction->step_ms / plan.prediction->lower_bound_ms;
   fmt::print(
-      "planning  {:>4} nodes, {} stages, {:<6} median {:.0f} ms, slowest {:.0f} ms, of the "
+      "planning  {:>6} nodes, {} stages, {:<6} median {:.0f} ms, slowest {:.0f} ms, of the "
       "processor {:.0f} ms; {}, step "
-      "{:.3f} "
-      "of the bound; wrong {}\n",
+      "{:.3f} of the bound, {:.0f} MiB; wrong {}\n",
       model.graph.nodes.size(), num_stages, name, median(times), quantile(times, 1),
-      median(processor_times), plan.schedule.name, gap, wrong);
+      median(processor_times), plan.schedule.name, gap, peak_mib(), wrong);
   std::fflush(stdout);
   return {{"operation", "planning"},
           {"nodes", model.graph.nodes.size()},
@@ -228,6 +240,7 @@ Json run_planning(int num_nodes, int num_stages, Objective objective) {
           {"processor_ms", median(processor_times)},
           {"schedule", plan.schedule.name},
           {"step_over_bound", gap},
+          {"peak_mib", peak_mib()},
           {"wrong", wrong}};
 }
 
@@ -247,9 +260,11 @@ int run(const std::string& json_file) {
     for (const int num_nodes : {300, 1000, 3000}) {
       results.push_back(run_planning(num_nodes, 4, objective));
     }
-    results.push_back(run_planning(1000, 64, objective));
   }
-  results.push_back(run_planning(10'000, 64, Objective::kSpeed));
+  results.push_back(run_planning(1000, 64, Objective::kMemory));
+  for (const int num_nodes : {1000, 3000, 10'000, 30'000, 100'000}) {
+    results.push_back(run_planning(num_nodes, 64, Objective::kSpeed));
+  }
   write_json(json_file, {{"load", machine.load()}, {"results", results}});
   int wrong = 0;
   for (const Json& row : results) wrong += row.value("wrong", 0);

@@ -130,7 +130,7 @@ enum class Objective : std::uint8_t {
 /// Stages whose forwards run again for their backwards, from what they received, instead of keeping what they saved:
 /// about a third more work for the memory of one microbatch, or of one region of the stage.
 enum class Recompute : std::uint8_t {
-  kAuto,  ///< As many as make a plan fit that does not otherwise; by hand, none.
+  kAuto,  ///< Where the memory is tight, as few as make the fastest plan fit; by hand, none.
   kNone,
   kAll,  ///< That can.
   kRegions,  ///< The same, a region of a stage after another: they hold what is in flight of one region.
@@ -139,8 +139,17 @@ enum class Recompute : std::uint8_t {
 /// Stages whose microbatches keep what they need for their backwards in a file, unless that comes soon.
 enum class Offload : std::uint8_t {
   kNone,
-  kAuto,  ///< As many as make a plan fit that does not otherwise, as Recompute; refused by hand.
+  kAuto,  ///< As Recompute; refused by hand.
   kAll,
+};
+
+/// Where cuts fall. All but the first are there to compare with, from descriptions of what other libraries do; they know
+/// neither links nor limits of memory.
+enum class Balance : std::uint8_t {
+  kSearch,      ///< For the objective, by measured costs.
+  kUniform,     ///< About as many nodes in each stage.
+  kParameters,  ///< The largest number of parameters of a stage is least.
+  kTree,  ///< Modules are dealt out from the whole model downwards, by bytes and times of their nodes.
 };
 
 /// Which ranks are neighbours in a world that has both stages and replicas.
@@ -174,6 +183,9 @@ struct PlanOptions {
   std::string schedule;
   /// A schedule of one's own, which the schedule checker passes; without a profile only, instead of `schedule`.
   std::filesystem::path schedule_file;
+  /// Most microbatches whose activations a rank holds at once, of all its stages together as if each were whole: later
+  /// forwards wait for backwards. 0: as many as the schedule takes. Decides speed and memory.
+  int active_microbatches = 0;
   std::vector<std::string> cuts;    ///< Nodes, by name or position, at which a stage begins.
   std::vector<std::string> copies;  ///< Nodes that run once per consumer; without a profile only.
 
@@ -181,6 +193,10 @@ struct PlanOptions {
   Objective objective = Objective::kSpeed;
   double max_slowdown = 1.25;            ///< Of kMemory.
   std::int64_t device_memory_bytes = 0;  ///< Of each rank; 0: what the topology says.
+  /// By the name of a node or of a module, or a pattern (`*` any characters, `?` one, `[ab]`): the stage that runs all these
+  /// nodes.
+  std::map<std::string, int> stage_of;
+  Balance balance = Balance::kSearch;
   bool may_copy = false;  ///< Cheap shared nodes may run once per consumer: other bits.
   bool may_idle = false;  ///< Ranks may be left out where that is faster.
 };

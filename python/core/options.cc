@@ -19,6 +19,11 @@ void bind_choices(py::module_& module) {
       .value("SPEED", Objective::kSpeed)
       .value("MEMORY", Objective::kMemory)
       .value("COST", Objective::kCost);
+  py::enum_<Balance>(module, "Balance")
+      .value("SEARCH", Balance::kSearch)
+      .value("UNIFORM", Balance::kUniform)
+      .value("PARAMETERS", Balance::kParameters)
+      .value("TREE", Balance::kTree);
   py::enum_<ReplicaPolicy>(module, "ReplicaPolicy")
       .value("FIRST", ReplicaPolicy::kFirst)
       .value("AVERAGE", ReplicaPolicy::kAverage)
@@ -141,6 +146,9 @@ void bind_plan_options(py::module_& module) {
       .def_readwrite("schedule", &PlanOptions::schedule)
       .def_readwrite("schedule_file", &PlanOptions::schedule_file)
       .def_readwrite("cuts", &PlanOptions::cuts)
+      .def_readwrite("active_microbatches", &PlanOptions::active_microbatches)
+      .def_readwrite("stage_of", &PlanOptions::stage_of)
+      .def_readwrite("balance", &PlanOptions::balance)
       .def_readwrite("copies", &PlanOptions::copies)
       .def_readwrite("objective", &PlanOptions::objective)
       .def_readwrite("max_slowdown", &PlanOptions::max_slowdown)

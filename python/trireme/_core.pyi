@@ -7,6 +7,15 @@ from typing import overload
 
 import torch
 
+class Balance:
+    PARAMETERS: Balance
+    SEARCH: Balance
+    TREE: Balance
+    UNIFORM: Balance
+
+    @property
+    def name(self) -> str: ...
+
 class BatchLayout:
     """How a step's samples are cut up: global_batch over all ranks, microbatch of one run of a stage,
     lanes in which gradients are summed (docs/concepts/equality.md)."""
@@ -302,6 +311,8 @@ class Plan:
 class PlanOptions:
     """Stages and replicas (0: as many as are best), cuts by node name, the objective."""
 
+    active_microbatches: int
+    balance: Balance
     batch: BatchLayout
     copies: list[str]
     cuts: list[str]
@@ -318,6 +329,7 @@ class PlanOptions:
     schedule_file: pathlib.Path
     shard_parameters: bool
     shard_state: bool
+    stage_of: dict[str, int]
     stages: int
     stages_per_rank: int
     threads: int

@@ -15,6 +15,7 @@ class Config:
     stages: int = 1
     microbatches: int = 1
     schedule: str = "interleaved"
+    active_microbatches: int = 0  # as many as the schedule has
     objective: str = "speed"
     placement: str = "cluster"
     auto_partition: bool = True
@@ -68,6 +69,7 @@ _KEYS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
             {word: word for word in ("simple", "interleaved", "zero_bubble", "zero_bubble_h2")},
         ),
     ),
+    "active_microbatches": ("active_microbatches", _count),
     "optimize": ("objective", lambda k, v: _one_of(k, v, {"speed": "speed", "memory": "memory"})),
     "placement_strategy": ("placement", lambda k, v: _one_of(k, v, _PLACEMENTS)),
     "auto_partition": ("auto_partition", _flag),
@@ -139,28 +141,26 @@ def parse(config: Mapping[str, Any]) -> Config:
                 raise ConfigError(f"{key}={value!r} is not available: {why}")
         elif key in _WITHOUT_EFFECT:
             raise ConfigError(f"{key} would have no effect: {_WITHOUT_EFFECT[key]}; leave it out")
-        elif key not in ("active_microbatches", "memory_weight"):
+        elif key != "memory_weight":
             raise ConfigError(f"no key is called {key!r}; there are {', '.join(known_keys())}")
     result = Config(**fields)
-    _check_active(result, config.get("active_microbatches"))
+    _check_active(result)
     _check_weight(result, config.get("memory_weight"))
     _check_partition(result)
     return result
 
 
 def known_keys() -> list[str]:
-    return sorted([*_KEYS, *_ALWAYS, "active_microbatches", "memory_weight"])
+    return sorted([*_KEYS, *_ALWAYS, "memory_weight"])
 
 
-def _check_active(config: Config, active: Any) -> None:
-    if active is None:
+def _check_active(config: Config) -> None:
+    if config.schedule != "simple" or config.active_microbatches == 0:
         return
-    _count("active_microbatches", active)
-    most = config.microbatches if config.schedule == "simple" else config.stages
-    if active < min(most, config.microbatches):
+    if config.active_microbatches < config.microbatches:
         raise ConfigError(
-            f"active_microbatches={active} is less than the {most} that the schedule {config.schedule!r} has "
-            "in flight; use fewer stages, a pipeline other than 'simple', or leave it out"
+            f"active_microbatches={config.active_microbatches} is less than the {config.microbatches} that "
+            "pipeline='simple' holds, which runs all forwards first; take pipeline='interleaved', or leave it out"
         )
 
 

@@ -265,6 +265,7 @@ class DistributedModel:
                 "stages": config.stages,
                 "replicas": replicas,
                 "schedule": config.schedule,
+                "active_microbatches": config.active_microbatches,
                 "placement": _core.Placement.CLUSTER
                 if config.placement == "cluster"
                 else _core.Placement.SPREAD,

@@ -265,6 +265,7 @@ def to_options(
 # Options whose values are words, and their kinds.
 _WORDS: dict[str, Any] = {
     "recompute": _core.Recompute,
+    "balance": _core.Balance,
     "offload": _core.Offload,
     "gradient_dtype": _core.GradientDtype,
     "checkpoint_writes": _core.CheckpointWrites,

@@ -159,6 +159,15 @@ TEST_F(CommandLine, MisuseEndsWithTwo) {
   answer = run(make_net, {"partition", "--cut-at", "nowhere", "--out", path("p.json")});
   EXPECT_EQ(answer.code, 2);
   EXPECT_THAT(answer.err, HasSubstr("nor the name of a node"));
+  const auto refusal = [&](const std::string& option, const std::string& value) {
+    answer = run(make_net, {"partition", option, value, "--out", path("p.json")});
+    EXPECT_EQ(answer.code, 2);
+    return answer.err;
+  };
+  EXPECT_THAT(refusal("--stage-of", "0"), HasSubstr("'0': expected NAME=STAGE, as decoder.3=1"));
+  EXPECT_THAT(refusal("--stage-of", "a=b"), HasSubstr("expected NAME=STAGE"));
+  EXPECT_THAT(refusal("--stage-of", "0=1"), HasSubstr("--stage-of wants costs to decide by"));
+  EXPECT_THAT(refusal("--balance", "tree"), HasSubstr("--balance wants costs to decide by"));
   answer = run(make_net, {"train", "--optimizer", "adam"});
   EXPECT_EQ(answer.code, 2);
   EXPECT_THAT(answer.err, HasSubstr("there are adafactor, adamw, lamb, lars, novograd and sgd"));

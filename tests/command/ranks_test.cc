@@ -279,10 +279,10 @@ TEST_F(RankTest, SeveralStagesOnARankArePlannedAndTrained) {
   run(with(model, {"record", "--out", folder}));
   run(with(model, {"profile", "--ranks", "2", "--microbatch", "2", "--offload-folder", folder,
                    "--out", path("profile.json"), "--topology", path("topology.json")}));
-  const auto partition =
-      run(with(model, {"partition", "--graph", path("train.graph.json"), "--profile",
-                       path("profile.json"), "--topology", path("topology.json"), "--batch", "8",
-                       "--schedule", "v_min", "--offload", "all", "--out", path("plan.json")}));
+  const auto partition = run(with(
+      model, {"partition", "--graph", path("train.graph.json"), "--profile", path("profile.json"),
+              "--topology", path("topology.json"), "--batch", "8", "--stages", "4", "--schedule",
+              "v_min", "--offload", "all", "--out", path("plan.json")}));
   EXPECT_THAT(partition->out(), HasSubstr("stage 3"));
   EXPECT_THAT(partition->out(), HasSubstr("in files between F and B on stages 0 1 2 3"));
   const layout::Plan plan = layout::load(path("plan.json"));

@@ -26,6 +26,7 @@ def test_keys_that_work() -> None:
         stages=4,
         microbatches=8,
         schedule="simple",
+        active_microbatches=8,
         objective="memory",
         placement="spread",
         auto_partition=False,
@@ -51,8 +52,8 @@ def test_the_letter_that_varies_fastest_is_on_the_right(letters: str) -> None:
         ({"fp16": True}, "take bf16"),
         ({"ddp_port": 1234}, "would have no effect: .*MASTER_PORT"),
         (
-            {"pipeline_parallel_degree": 4, "microbatches": 8, "active_microbatches": 2},
-            "less than the 4",
+            {"pipeline": "simple", "microbatches": 8, "active_microbatches": 2},
+            "less than the 8 .*take pipeline='interleaved'",
         ),
         ({"memory_weight": 0.9}, "say optimize='memory'"),
         ({"default_partition": 1}, "none of the 1 partitions"),

@@ -46,6 +46,13 @@ def test_each_step_of_planning_has_a_file(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="objective is one of"):
         trireme.plan(graph, costs, batch_size=16, microbatch_size=4, objective="time")
 
+    small = trireme.plan(
+        graph, costs, batch_size=16, microbatch_size=4, balance="uniform", active_microbatches=1
+    )
+    assert "active_microbatches 1, cuts by balance uniform" in small.show(graph)
+    with pytest.raises(trireme.Error, match="'nowhere' means no node and no module; there are"):
+        trireme.plan(graph, costs, batch_size=16, microbatch_size=4, stage_of={"nowhere": 0})
+
     figure = trireme.timeline_figure(step)
     assert {trace.name for trace in figure.data} >= {"forward", "backward"}
 

@@ -62,6 +62,16 @@ class ReadingTest(RunTest):
         assert segment.plan is not None
         self.assertEqual([stage.ranks for stage in segment.plan.stages], [[], []])
 
+    def test_stages_of_a_v_shape_are_on_the_ranks_of_their_positions(self) -> None:
+        plan = read_document(self.folder / "plan-1.json")
+        plan["stages"] = [{**plan["stages"][0], "position": p} for p in (0, 1, 1, 0)]
+        del plan["stages"][1]["position"]  # its index
+        write_document(self.folder / "plan-1.json", "plan", plan)
+        segment = self.read().segments[0]
+        assert segment.plan is not None
+        ranks = [stage.ranks for stage in segment.plan.stages]
+        self.assertEqual(ranks, [[0, 1], [2, 3], [2, 3], [0, 1]])
+
     def test_checkpoints_are_listed_in_order(self) -> None:
         (self.folder / "checkpoints/step-7.partial").mkdir()
         (self.folder / "checkpoints/step-8").mkdir()

@@ -2,7 +2,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -33,21 +35,58 @@ const std::pair<const std::string, Recipe>& Context::recipe() const {
                               : fmt::format("--model '{}' is none of: {}", model, names));
 }
 
-void PlanArguments::add_to(CLI::App& app, bool with_file) {
-  CLI::Option* plan =
-      with_file ? app.add_option("--plan", file, "Plan file that `partition` wrote") : nullptr;
-  std::vector<CLI::Option*> own = {
-      app.add_option("--batch", options.batch.global_batch,
-                     "Samples per optimizer step (B), the global batch"),
-      app.add_option(
-          "--microbatch", options.batch.microbatch,
-          "Samples per microbatch (b); gradients of a step's microbatches are accumulated"),
-      app.add_option("--lanes", options.batch.lanes,
-                     "Lanes (G): equal runs of a step's microbatches, each accumulated by itself; "
-                     "replicas divide them"),
-      add_threads_option(app, options.threads),
+namespace {
+
+/// Of NAME=STAGE.
+std::pair<std::string, int> stage_of(const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  int stage = -1;
+  if (equals != std::string::npos) {
+    const char* end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data() + equals + 1, end, stage);
+    if (error != std::errc() || rest != end) stage = -1;
+  }
+  if (stage >= 0 && equals > 0) return {text.substr(0, equals), stage};
+  throw Error(ErrorKind::kInvalidArgument,
+              fmt::format("--stage-of '{}': expected NAME=STAGE, as decoder.3=1", text));
+}
+
+CLI::Option* add_stage_of_option(CLI::App& app, std::map<std::string, int>& stages) {
+  return app
+      .add_option_function<std::vector<std::string>>(
+          "--stage-of",
+          [&stages](const std::vector<std::string>& texts) {
+            stages.clear();
+            for (const std::string& text : texts) {
+              const auto [name, stage] = stage_of(text);
+              if (stages.try_emplace(name, stage).first->second == stage) continue;
+              throw Error(ErrorKind::kInvalidArgument,
+                          fmt::format("--stage-of has '{}' in stage {} and in stage {}; leave one "
+                                      "of them out",
+                                      name, stages.at(name), stage));
+            }
+          },
+          "Stage that runs a node or the nodes of a module, by name or pattern (with a profile)")
+      ->type_name("NAME=STAGE")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
+}
+
+/// What decides how the model is cut, and how often it stands.
+std::vector<CLI::Option*> add_layout_options(CLI::App& app, PlanOptions& options) {
+  return {
       app.add_option("--cut-at", options.cuts, "Begin a stage at these nodes, by position or name")
           ->delimiter(','),
+      add_stage_of_option(app, options.stage_of),
+      arguments::add_words<Balance>(
+          app, "--balance", options.balance,
+          "Where cuts fall (with a profile): search, for the objective; to compare with it, "
+          "uniform, equal numbers of nodes; parameters, equal numbers of these; tree, modules "
+          "dealt out from the whole model downwards",
+          {{"search", Balance::kSearch},
+           {"uniform", Balance::kUniform},
+           {"parameters", Balance::kParameters},
+           {"tree", Balance::kTree}}),
       app.add_option("--copy", options.copies,
                      "Run these recorded nodes once per consumer instead of sending their values")
           ->delimiter(','),
@@ -59,9 +98,19 @@ void PlanArguments::add_to(CLI::App& app, bool with_file) {
       app.add_option("--replicas", options.replicas,
                      "Copies of the pipeline (data parallel), each with its share of lanes")
           ->check(arguments::positive()),
+  };
+}
+
+/// What decides in which order it runs, and what is kept.
+std::vector<CLI::Option*> add_order_options(CLI::App& app, PlanOptions& options) {
+  return {
       app.add_option("--schedule", options.schedule,
                      "Order of microbatches: " +
                          fmt::format("{}", fmt::join(schedule::schedule_names(0), ", "))),
+      app.add_option("--active-microbatches", options.active_microbatches,
+                     "Most microbatches whose activations a rank holds at once; less memory, "
+                     "longer steps. Else as many as the schedule takes")
+          ->check(arguments::positive()),
       arguments::add_words<Recompute>(
           app, "--recompute", options.recompute,
           "Stages that run their forward again instead of keeping activations: auto, where the "
@@ -85,6 +134,25 @@ void PlanArguments::add_to(CLI::App& app, bool with_file) {
                      "A schedule of your own, JSON or a table .csv (docs/formats.md), without a "
                      "profile"),
   };
+}
+
+}  // namespace
+
+void PlanArguments::add_to(CLI::App& app, bool with_file) {
+  CLI::Option* plan =
+      with_file ? app.add_option("--plan", file, "Plan file that `partition` wrote") : nullptr;
+  std::vector<CLI::Option*> own = {
+      app.add_option("--batch", options.batch.global_batch,
+                     "Samples per optimizer step (B), the global batch"),
+      app.add_option(
+          "--microbatch", options.batch.microbatch,
+          "Samples per microbatch (b); gradients of a step's microbatches are accumulated"),
+      app.add_option("--lanes", options.batch.lanes,
+                     "Lanes (G): equal runs of a step's microbatches, each accumulated by itself; "
+                     "replicas divide them"),
+      add_threads_option(app, options.threads)};
+  std::ranges::copy(add_layout_options(app, options), std::back_inserter(own));
+  std::ranges::copy(add_order_options(app, options), std::back_inserter(own));
   for (CLI::Option* option : own) {
     if (option->get_type_name() != "TEXT" && option->get_default_str().empty()) {
       option->capture_default_str();

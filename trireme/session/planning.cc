@@ -119,6 +119,20 @@ void refuse_by_hand(const PlanOptions& wanted) {
   }
 }
 
+void refuse_without_costs(const PlanOptions& wanted) {
+  const auto refuse = [](const std::string& option, const std::string& instead) {
+    throw Error(ErrorKind::kInvalidArgument,
+                option + " wants costs to decide by; measure, or give " + instead);
+  };
+  if (wanted.offload == Offload::kAuto) refuse("--offload auto", "--offload none or all");
+  if (!wanted.stage_of.empty()) refuse("--stage-of", "--cut-at");
+  if (wanted.balance != Balance::kSearch) refuse("--balance", "--cut-at");
+  if (wanted.active_microbatches == 0 || wanted.schedule_file.empty()) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              "a schedule of your own says itself how many microbatches are active; leave out "
+              "--active-microbatches");
+}
+
 void check_threads(const profile::Profile& profile, const PlanOptions& wanted) {
   if (wanted.threads == 1 || wanted.threads == profile.threads) return;
   throw Error(ErrorKind::kInvalidArgument,
@@ -145,6 +159,7 @@ partition::PartitionOptions partition_options(const graph::Graph& graph,
                                     .stages = wanted.stages,
                                     .may_idle = wanted.may_idle,
                                     .schedule = wanted.schedule,
+                                    .active_microbatches = wanted.active_microbatches,
                                     .recompute = wanted.recompute,
                                     .offload = wanted.offload,
                                     .shard_state = shards_state(wanted),
@@ -152,6 +167,8 @@ partition::PartitionOptions partition_options(const graph::Graph& graph,
                                     .stages_per_rank = stages_per_rank(wanted),
                                     .device_memory_bytes = wanted.device_memory_bytes,
                                     .max_slowdown = wanted.max_slowdown};
+  asked.stage_of = wanted.stage_of;
+  asked.balance = wanted.balance;
   asked.batch.microbatch = profile.microbatch;
   asked.forecast = forecast_options(training);
   asked.forecast.program.tolerant = training.tolerant;
@@ -244,6 +261,7 @@ layout::Plan checked_plan(const Plan& given, const graph::Graph& recorded) {
 }
 
 layout::Plan plan_by_hand(const graph::Graph& recorded, const PlanOptions& options) {
+  refuse_without_costs(options);
   layout::Plan copied;
   for (const std::string& copy : options.copies) {
     const auto position = static_cast<std::size_t>(node_position(recorded, copy));
@@ -262,8 +280,12 @@ layout::Plan plan_by_hand(const graph::Graph& recorded, const PlanOptions& optio
       layout::make_manual_plan(graph, graph::graph_sha256(recorded), positions, options.batch);
   if (options.schedule_file.empty()) {
     plan.schedule.name = options.schedule.empty() ? "interleaved" : options.schedule;
+    if (options.active_microbatches != 0) {
+      plan.schedule.parameters.emplace(schedule::kActiveMicrobatches, options.active_microbatches);
+    }
     schedule::deal_out_stages(plan, each);
     layout::set_replicas(plan, std::max(options.replicas, 1), options.placement);
+    schedule::schedule_of(plan);  // Whether it has what is asked of it.
   } else {
     layout::set_replicas(plan, std::max(options.replicas, 1), options.placement);
     schedule::set_schedule(plan, schedule::load_schedule(options.schedule_file));
@@ -274,10 +296,6 @@ layout::Plan plan_by_hand(const graph::Graph& recorded, const PlanOptions& optio
   for (int s = 0; recomputes && std::cmp_less(s, plan.stages.size()); ++s) {
     plan.stages[s].recompute = layout::why_not_recomputed(graph, plan, s).empty();
     if (in_regions && plan.stages[s].recompute) layout::set_regions(graph, plan, s);
-  }
-  if (options.offload == Offload::kAuto) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "--offload auto wants costs to decide by; measure, or give --offload none or all");
   }
   for (layout::Stage& stage : plan.stages) stage.offload = options.offload == Offload::kAll;
   plan.copied_nodes = std::move(copied.copied_nodes);

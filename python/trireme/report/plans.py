@@ -32,12 +32,14 @@ class Plan:
     peak_bytes: list[dict[str, float]] = field(default_factory=list)
 
 
-def _ranks_of(role: Fields, stage: int) -> list[int]:
-    """The ranks of a stage: its position in the pipeline, all replicas and shards."""
+def _ranks_of(role: Fields, stage: Fields, index: int) -> list[int]:
+    """The ranks at the stage's position in the pipeline, by default its index: all replicas and shards."""
     mesh = role.child("mesh")
-    pipeline = max(mesh.whole("pipeline") or 1, 1)
     each = max((mesh.whole("data") or 1) * (mesh.whole("shard") or 1), 1)
-    begin = stage % pipeline * each
+    position = stage.whole("position") if "position" in stage else index
+    if position is None or position < 0:
+        return []
+    begin = position * each
     return role.whole_numbers("placement")[begin : begin + each]
 
 
@@ -55,7 +57,7 @@ def read_plan(path: Path, notes: Notes) -> Plan:
                 stage.whole("begin"),
                 stage.whole("end"),
                 len(stage.texts("copies")),
-                _ranks_of(role, index),
+                _ranks_of(role, stage, index),
                 limits[index] if index < len(limits) else "",
             )
         )

@@ -44,6 +44,15 @@ TEST(PlanShow, SaysWithoutTheGraphWhatItCan) {
                         "      1      2  2..3            0\n"));
 }
 
+TEST(PlanShow, TellsScheduleAndBalance) {
+  const graph::Graph graph = graph::testing::make_mlp();
+  Plan plan = make_manual_plan(graph, "hash", std::array{2}, {16, 2, 4});
+  plan.schedule = {.name = "interleaved", .parameters = {{"active_microbatches", 2}}};
+  plan.balance = Balance::kUniform;
+  EXPECT_THAT(show(plan), ::testing::HasSubstr("schedule interleaved, active_microbatches 2, cuts "
+                                               "by balance uniform, objective manual"));
+}
+
 TEST(PlanShow, TellsWhatRunsAgain) {
   const graph::Graph graph = graph::testing::make_mlp();
   Plan plan = make_manual_plan(graph, "hash", std::array{2}, {16, 2, 4});

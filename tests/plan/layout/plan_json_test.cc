@@ -20,6 +20,7 @@ Plan full_plan() {
   plan.profile_sha256 = std::string(64, 'b');
   plan.topology_sha256 = std::string(64, 'c');
   plan.objective = "speed";
+  plan.balance = Balance::kTree;
   plan.batch = {32, 4, 2};
   plan.roles = {{"train", {2, 2, 1}, {0, 2, 1, 3}}, {"reader", {1, 1, 1}, {4}}};
   plan.stages = {{0, 5, {}, true, false}, {5, 9, {1}, false, true}};
@@ -79,6 +80,8 @@ TEST(PlanJson, ABadFieldIsNamedByItsPlace) {
               HasSubstr("plan.stages[1]: unknown field \"copys\""));
   EXPECT_THAT(complaint([](Json& json) { json["schedule"]["parameters"]["v"] = "2"; }),
               HasSubstr("plan.schedule.parameters.v: expected a whole number"));
+  EXPECT_THAT(complaint([](Json& json) { json["balance"] = "fair"; }),
+              HasSubstr("plan.balance: expected one of search, uniform, parameters, tree"));
   EXPECT_THAT(complaint([](Json& json) { json["prediction"]["step_ms"] = "fast"; }),
               HasSubstr("plan.prediction.step_ms"));
 }

@@ -55,7 +55,8 @@ class Exhaustive {
     const int num_stages = static_cast<int>(rules_.limits.size());
     for (int end = begin + 1; end <= chain_.size(); ++end) {
       const bool is_last = static_cast<int>(stage) + 1 == num_stages;
-      if (is_last != (end == chain_.size()) || (!is_last && !rules_.allowed[end])) continue;
+      if (is_last != (end == chain_.size())) continue;
+      if (!is_last && !rules_.allows(static_cast<int>(stage) + 1, end)) continue;
       const auto within = [&](int cut) { return begin < cut && cut < end; };
       if (std::any_of(rules_.required.begin(), rules_.required.end(), within)) continue;
       const RangePrice price = chain_.price(begin, end, static_cast<int>(stage), num_stages);
@@ -85,7 +86,7 @@ double cost_of(const std::vector<int>& cuts, const Chain& chain, const ChainRule
   double cost = 0;
   for (int s = 0; s < num_stages; ++s) {
     EXPECT_LT(edges[s], edges[s + 1]);
-    EXPECT_TRUE(s == 0 || rules.allowed[edges[s]]);
+    EXPECT_TRUE(s == 0 || rules.allows(s, edges[s]));
     const RangePrice price = chain.price(edges[s], edges[s + 1], s, num_stages);
     EXPECT_LE(price.bound, rules.limits[s]);
     cost = std::max(cost, price.cost);
@@ -114,7 +115,7 @@ TEST(Chain, IsNothingWhereNothingFits) {
   EXPECT_FALSE(cut_chain(pricer, {{true}, {}, {kNoLimit}}).has_value());
 }
 
-/// Thousands of chains with ties (small whole costs), forbidden and required cuts, limits.
+/// Thousands of chains with ties (small whole costs), forbidden and required cuts, limits, places of single cuts.
 TEST(Chain, IsTheExhaustiveOptimum) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -132,9 +133,15 @@ TEST(Chain, IsTheExhaustiveOptimum) {
     for (int cut = 0; cut <= n; ++cut) {
       chain.boundary.push_back(cut == 0 || cut == n ? 0 : pick(largest));
       rules.allowed.push_back(pick(4) != 0);
-      if (cut > 0 && cut < n && rules.allowed[cut] && pick(12) == 0) rules.required.push_back(cut);
+      if (cut > 0 && cut < n && rules.allowed[cut] && pick(16) == 0) rules.required.push_back(cut);
     }
     for (int s = 0; s < p; ++s) rules.limits.push_back(pick(3) == 0 ? kNoLimit : 20 + pick(80));
+    for (int s = 1; s < p && pick(2) == 0; ++s) {
+      rules.windows.assign(p - 1, {});
+      CutWindow& window = rules.windows[pick(p - 1)];
+      window.earliest = pick(n + 1);
+      window.latest = window.earliest + pick(n);
+    }
     ChainPricer pricer(chain, p);
     const auto result = cut_chain(pricer, rules);
     const double best = Exhaustive(chain, rules).best();

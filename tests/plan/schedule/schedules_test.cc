@@ -6,6 +6,7 @@
 #include "tests/base/error_of.h"
 #include "trireme/error.h"
 #include "trireme/plan/layout/plan.h"
+#include "trireme/plan/schedule/schedule_check.h"
 
 namespace trireme::schedule {
 namespace {
@@ -166,6 +167,73 @@ TEST(Schedules, RefuseParametersThatTheyDoNotHave) {
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
     EXPECT_THAT(error.message(), ::testing::HasSubstr("no parameter 'virtual_stages'"));
   }
+}
+
+layout::ScheduleChoice with_active(const std::string& name, int active) {
+  return {.name = name, .parameters = {{"active_microbatches", active}}};
+}
+
+/// Three ranks of which the first holds two instead of three: B0 comes before F2.
+TEST(ActiveMicrobatches, ComeFewerBeforeTheFirstBackward) {
+  const Schedule schedule = make_schedule(with_active("interleaved", 2), 3, 4);
+  EXPECT_EQ(line(schedule.ranks[0]), "F0 F1 B0 F2 B1 F3 B2 B3");
+  EXPECT_EQ(line(schedule.ranks[1]), "F0 F1 B0 F2 B1 F3 B2 B3");
+  EXPECT_EQ(line(schedule.ranks[2]), "F0 B0 F1 B1 F2 B2 F3 B3");
+}
+
+TEST(ActiveMicrobatches, EndWithTheirWeights) {
+  const Schedule schedule = make_schedule(with_active("zero_bubble", 1), 2, 3);
+  EXPECT_EQ(line(schedule.ranks[0]), "F0 I0 W0 F1 I1 W1 F2 I2 W2");
+  EXPECT_EQ(line(schedule.ranks[1]), "F0 I0 W0 F1 I1 W1 F2 I2 W2");
+}
+
+/// Whatever may be active: no more are, what is made runs, and what is refused says how many would do.
+TEST(ActiveMicrobatches, AreNeverMore) {
+  int num_refused = 0;
+  const auto try_one = [&](const std::string& name, int p, int m, int each, int active) {
+    try {
+      const Schedule schedule = make_schedule(with_active(name, active), each * p, m, each);
+      EXPECT_LE(most_active(schedule), active);
+      EXPECT_FALSE(find_flaw(schedule).has_value()) << name << ", " << each << " on each of " << p
+                                                    << ", m=" << m << ", " << active << " active";
+      if (active >= most_active(make_schedule(name, each * p, m, each))) {
+        EXPECT_EQ(schedule, make_schedule(name, each * p, m, each));
+      }
+    } catch (const Error& error) {
+      ++num_refused;
+      EXPECT_THAT(error.message(),
+                  ::testing::HasSubstr("active_microbatches says " + std::to_string(active)));
+      const bool may_be_few = each == 1 && name != "simple";
+      EXPECT_FALSE(may_be_few) << error.message();
+      EXPECT_LT(active, most_active(make_schedule(name, each * p, m, each)));
+    }
+  };
+  for (const int each : {1, 2, 3}) {
+    for (const std::string& name : schedule_names(each)) {
+      for (int p = 1; p <= 5; ++p) {
+        for (const int m : {1, 4, 7, 10}) {
+          for (int active = 1; active <= 11; ++active) try_one(name, p, m, each, active);
+        }
+      }
+    }
+  }
+  EXPECT_GT(num_refused, 100);
+}
+
+TEST(ActiveMicrobatches, ARefusalSaysHowManyWouldDo) {
+  EXPECT_EQ(error_of([] { make_schedule(with_active("simple", 4), 2, 8); }).message(),
+            "the schedule 'simple' of 2 stages and 8 microbatches holds 8 of these on a rank, and "
+            "active_microbatches says 4; ask for 8 or more, or take interleaved with one stage a "
+            "rank, which does with 1");
+  EXPECT_THAT(error_of([] { make_schedule(with_active("interleaved", 0), 2, 8); }).message(),
+              ::testing::HasSubstr("a number from 1 on, not 0"));
+  layout::Plan plan = plan_of(2, "interleaved", 1);
+  plan.schedule = with_active("interleaved", 1);
+  EXPECT_EQ(most_active(schedule_of(plan)), 1);
+  set_schedule(plan, schedule_of(plan));
+  plan.schedule.parameters = {{"active_microbatches", 1}};
+  EXPECT_THAT(error_of([&] { schedule_of(plan); }).message(),
+              ::testing::HasSubstr("'custom' has no parameter 'active_microbatches'"));
 }
 
 TEST(Schedules, RefuseNothingToSchedule) {

@@ -72,6 +72,19 @@ TEST(Topology, ALargeOneIsReadInTime) {
   EXPECT_EQ(shared_cores(topology).size(), 100'000U);
 }
 
+TEST(Topology, AnotherHostOrRankIsLikeTheLast) {
+  Topology topology{{{"a", 2, 100}, {"b", 3, 90}}, {{0, {0}, 50}, {1, {0}, 40}, {1, {1}, 40}}};
+  const Topology more = with_another_host(topology);
+  EXPECT_NO_THROW(check(more));
+  EXPECT_EQ(more.hosts.size(), 3U);
+  ASSERT_EQ(more.ranks.size(), 5U);
+  EXPECT_EQ(more.ranks[4], (RankPlace{2, {1}, 40}));
+  topology = with_another_rank(topology);
+  EXPECT_NO_THROW(check(topology));
+  EXPECT_EQ(topology.ranks.back(), (RankPlace{1, {3}, 40}));
+  EXPECT_EQ(topology.hosts[1].memory_bytes, 130);
+}
+
 TEST(Topology, OwnCoresAreSharedWithNobody) {
   EXPECT_EQ(shared_cores(two_hosts()),
             (std::vector<SharedCores>{{{0}, 1, 1}, {{1}, 2, 2}, {{2}, 1, 1}}));

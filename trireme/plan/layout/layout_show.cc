@@ -29,8 +29,8 @@ std::string milliseconds(double ms) {
 
 std::string summary(const Plan& plan) {
   const BatchLayout& batch = plan.batch;
-  return "plan with " + count(static_cast<std::int64_t>(plan.stages.size()), "stage") +
-         ", schedule " + plan.schedule.name + ", objective " + plan.objective + "\n  batch of " +
+  return "plan with " + count(static_cast<std::int64_t>(plan.stages.size()), "stage") + ", " +
+         schedule_text(plan) + ", objective " + plan.objective + "\n  batch of " +
          count(batch.global_batch, "sample") + " in " + count(batch.lanes, "lane") + " of " +
          count(batch.microbatches_per_lane(), "microbatch", "es") + " of " +
          count(batch.microbatch, "sample") +
@@ -156,6 +156,15 @@ std::string prediction_text(const Plan& plan) {
 }
 
 }  // namespace
+
+std::string schedule_text(const Plan& plan) {
+  std::string text = "schedule " + plan.schedule.name;
+  for (const auto& [name, number] : plan.schedule.parameters) {
+    text += ", " + name + " " + std::to_string(number);
+  }
+  if (plan.balance == Balance::kSearch) return text;
+  return text + ", cuts by balance " + std::string(balance_name(plan.balance));
+}
 
 std::string show(const Plan& plan, const graph::Graph& graph) {
   return summary(plan) + roles_text(plan) + stages_text(plan, graph) + recompute_text(plan) +

@@ -8,6 +8,9 @@
 
 namespace trireme::layout {
 
+/// `schedule interleaved`, with its parameters; and what balanced the stages, if no search did.
+std::string schedule_text(const Plan& plan);
+
 /// The plan as tables for people: batch, roles, stages with their first and last nodes, number of
 /// parameters, bytes received per microbatch and copies; tie owners; the prediction if there is
 /// one.

@@ -8,6 +8,20 @@
 
 namespace trireme::layout {
 
+std::string_view balance_name(Balance balance) {
+  switch (balance) {
+    case Balance::kUniform:
+      return "uniform";
+    case Balance::kParameters:
+      return "parameters";
+    case Balance::kTree:
+      return "tree";
+    case Balance::kSearch:
+      break;
+  }
+  return "search";
+}
+
 int stage_of(const Plan& plan, int position) {
   const auto found =
       std::upper_bound(plan.stages.begin(), plan.stages.end(), position,

@@ -67,7 +67,8 @@ struct Plan {
   std::string graph_sha256;
   std::optional<std::string> profile_sha256;
   std::optional<std::string> topology_sha256;
-  std::string objective = "manual";  ///< `speed`, `memory` or `manual`.
+  std::string objective = "manual";    ///< `speed`, `memory`, `cost` or `manual`.
+  Balance balance = Balance::kSearch;  ///< What decided where stages begin, if not a person.
   BatchLayout batch;
   int threads = 1;  ///< That each rank computes with; results depend on it.
   std::vector<Role> roles;
@@ -87,6 +88,9 @@ struct Plan {
 
   bool operator==(const Plan&) const = default;
 };
+
+/// `search`, `uniform`, `parameters`, `tree`.
+std::string_view balance_name(Balance balance);
 
 /// The stage that runs the node at `position`. kInvalidArgument where none does.
 int stage_of(const Plan& plan, int position);

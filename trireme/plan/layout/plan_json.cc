@@ -97,6 +97,17 @@ ScheduleChoice schedule_from_json(const JsonField& field) {
   return schedule;
 }
 
+Balance balance_from_json(const JsonField& field) {
+  const std::string name = field.text();
+  std::string known;
+  for (const Balance one :
+       {Balance::kSearch, Balance::kUniform, Balance::kParameters, Balance::kTree}) {
+    if (name == balance_name(one)) return one;
+    known += (known.empty() ? "" : ", ") + std::string(balance_name(one));
+  }
+  field.fail("expected one of " + known);
+}
+
 TieOwner tie_owner_from_json(const JsonField& field) {
   JsonObject object(field);
   TieOwner owner{object.required("parameter").text(), read_index(object.required("stage"))};
@@ -141,6 +152,7 @@ Json to_json(const Plan& plan) {
       {"stages", Json::array()},
       {"schedule", {{"name", plan.schedule.name}, {"parameters", plan.schedule.parameters}}}};
   if (!plan.schedule.actions.empty()) json["schedule"]["actions"] = plan.schedule.actions;
+  if (plan.balance != Balance::kSearch) json["balance"] = balance_name(plan.balance);
   if (plan.threads != 1) json["threads"] = plan.threads;
   if (plan.profile_sha256) json["profile_sha256"] = *plan.profile_sha256;
   if (plan.topology_sha256) json["topology_sha256"] = *plan.topology_sha256;
@@ -164,6 +176,7 @@ Plan plan_from_json(const Json& body) {
   if (const auto hash = object.optional("profile_sha256")) plan.profile_sha256 = hash->text();
   if (const auto hash = object.optional("topology_sha256")) plan.topology_sha256 = hash->text();
   plan.objective = object.required("objective").text();
+  if (const auto balance = object.optional("balance")) plan.balance = balance_from_json(*balance);
   plan.batch = batch_from_json(object.required("batch"));
   if (const auto threads = object.optional("threads")) plan.threads = threads->index(1);
   plan.roles = object.required("roles").list(role_from_json);

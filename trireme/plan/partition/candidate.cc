@@ -21,6 +21,7 @@ layout::Plan make_plan(const Problem& problem, const Setting& setting,
   layout::Plan plan;
   plan.graph_sha256 = problem.graph_sha256;
   plan.objective = problem.options.objective == Objective::kMemory ? "memory" : "speed";
+  plan.balance = problem.options.balance;
   plan.batch = problem.options.batch;
   layout::Role role;
   role.mesh.pipeline = problem.num_positions();
@@ -28,7 +29,7 @@ layout::Plan make_plan(const Problem& problem, const Setting& setting,
   role.placement = layout::make_placement(role.mesh, problem.options.placement);
   plan.roles.push_back(std::move(role));
   plan.copied_nodes = setting.copied_nodes;
-  plan.schedule.name = setting.schedule;
+  plan.schedule = schedule_choice(problem.options, setting.schedule);
   plan.sharded_state = problem.options.shard_state;
   plan.sharded_parameters = problem.options.shard_parameters;
   plan.stages.resize(cuts.size() + 1);
@@ -109,9 +110,17 @@ bool is_better(const Score& one, const Score& other) {
   return is_same ? one.secondary < other.secondary : one < other;
 }
 
+layout::ScheduleChoice schedule_choice(const PartitionOptions& options, const std::string& name) {
+  layout::ScheduleChoice choice{.name = name, .parameters = {}};
+  if (options.active_microbatches > 0) {
+    choice.parameters.emplace(schedule::kActiveMicrobatches, options.active_microbatches);
+  }
+  return choice;
+}
+
 schedule::Schedule make_schedule(const Problem& problem, const Setting& setting) {
-  return schedule::make_schedule(setting.schedule, problem.num_stages,
-                                 static_cast<int>(problem.num_microbatches()),
+  return schedule::make_schedule(schedule_choice(problem.options, setting.schedule),
+                                 problem.num_stages, static_cast<int>(problem.num_microbatches()),
                                  problem.options.stages_per_rank);
 }
 

@@ -94,6 +94,9 @@ struct Setting {
   graph::Graph planned;
 };
 
+/// The schedule's name, and how many microbatches may be active where the options say.
+layout::ScheduleChoice schedule_choice(const PartitionOptions& options, const std::string& name);
+
 schedule::Schedule make_schedule(const Problem& problem, const Setting& setting);
 
 /// The plan with these cuts, and stage copies where they pay (stage_copies.h).

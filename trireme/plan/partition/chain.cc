@@ -68,7 +68,7 @@ class ChainCutter {
   void leave_room() {
     int place = num_nodes_;
     for (int s = num_stages_ - 2; s >= 0; --s) {
-      for (--place; place > 0 && !rules_.allowed[place];) --place;
+      for (--place; place > 0 && !rules_.allows(s + 1, place);) --place;
       latest_[s] = std::max(place, 0);
     }
   }
@@ -111,7 +111,7 @@ class ChainCutter {
       pricer_.begin(begin);
       for (int j = begin + 1; j <= last && pricer_.least_cost() <= most && !is_too_much(); ++j) {
         pricer_.extend();
-        if ((j < num_nodes_ && !rules_.allowed[j]) || (is_last && j < num_nodes_)) continue;
+        if (j < num_nodes_ && (is_last || !rules_.allows(s + 1, j))) continue;
         const RangePrice price = pricer_.price(s);
         if (price.cost > most || price.bound > rules_.limits[s]) continue;
         end = j;
@@ -161,7 +161,7 @@ class ChainCutter {
   /// [i, j) as stage s. The last stage takes all the rest, and no other does.
   void offer(int s, int i, int j) {
     if (best_[s][i].cost == kImpossible || (s + 1 == num_stages_) != (j == num_nodes_) ||
-        j < earliest_[s + 1]) {
+        j < earliest_[s + 1] || (j < num_nodes_ && !rules_.allows(s + 1, j))) {
       return;
     }
     const RangePrice price = pricer_.price(s);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -33,12 +34,27 @@ class RangePricer {
   virtual double least_bound() const { return 0; }
 };
 
+/// Where a stage may begin: at the earliest and at the latest.
+struct CutWindow {
+  int earliest = 0;
+  int latest = std::numeric_limits<int>::max();
+
+  bool contains(int cut) const { return earliest <= cut && cut <= latest; }
+};
+
 struct ChainRules {
   /// Element c, for c in 0 .. n: whether a stage may begin with node c. Elements 0 and n are not
   /// asked.
   std::vector<bool> allowed;
   std::vector<int> required;   ///< Cuts that must be made; ascending, each allowed.
   std::vector<double> limits;  ///< Of `RangePrice::bound`, by stage: as many as there are stages.
+  std::vector<CutWindow> windows =
+      {};  ///< By stage but the first; empty: stages may begin anywhere.
+
+  /// Whether stage `stage`, from 1, may begin with node `cut`.
+  bool allows(int stage, int cut) const {
+    return allowed[cut] && (windows.empty() || windows[stage - 1].contains(cut));
+  }
 };
 
 struct ChainCuts {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 
 #include "trireme/plan/graph/text_table.h"
+#include "trireme/plan/layout/layout_show.h"
 #include "trireme/plan/partition/largest_values.h"
 
 namespace trireme::partition {
@@ -41,7 +43,7 @@ std::string expected_text(const layout::Plan& plan) {
 std::string summary(const layout::Plan& plan, const simulate::Forecast& forecast) {
   const double step_us = forecast.simulation.step_us;
   const layout::Mesh& mesh = layout::train_role(plan).mesh;
-  return "step " + milliseconds(step_us) + " ms, schedule " + plan.schedule.name + ", " +
+  return "step " + milliseconds(step_us) + " ms, " + layout::schedule_text(plan) + ", " +
          std::to_string(plan.stages.size()) + " stages x " + std::to_string(mesh.data) +
          " replicas\n  lower bounds: " + milliseconds(forecast.plan_bound_us) +
          " ms with these stages (step " + gap(step_us, forecast.plan_bound_us) + " above), " +
@@ -141,28 +143,6 @@ std::vector<std::pair<std::int64_t, std::string>> largest_kinds(const simulate::
   return kinds;
 }
 
-/// The objective does not matter: the search has tried the cuts of least memory.
-std::string advice(const Problem& problem, const Candidate& candidate, const std::string& kind) {
-  std::string text = "use more stages";
-  if (kind == "activations") {
-    if (candidate.plan.schedule.name == "simple" && problem.num_stages > 1) {
-      text += ", the schedule interleaved";
-    }
-    if (problem.options.batch.microbatch > 1) text += ", a smaller microbatch";
-  }
-  if (kind == "gradients" && problem.options.batch.lanes > problem.options.replicas) {
-    text += ", fewer lanes";
-  }
-  if (kind == "optimizer" && problem.options.replicas > 1 && !problem.options.shard_state) {
-    text += ", replicas that share the optimizer's state (--shard-state)";
-  }
-  if (kind == "parameters" && problem.options.replicas > 1 && !problem.options.shard_parameters) {
-    text += ", several stages a rank whose replicas share parameters (--shard-parameters)";
-  }
-  if (kind == "transient" && problem.options.batch.microbatch > 1) text += ", a smaller microbatch";
-  return text + ", or ranks with more memory";
-}
-
 }  // namespace
 
 std::vector<std::string> stage_limits(const Problem& problem, const Candidate& candidate) {
@@ -192,25 +172,46 @@ std::vector<std::string> stage_limits(const Problem& problem, const Candidate& c
   return limits;
 }
 
-std::string does_not_fit(const Problem& problem, const Candidate& candidate) {
-  int worst = 0;
-  for (int s = 1; s < problem.num_stages; ++s) {
-    if (excess_bytes(problem, candidate, s) > excess_bytes(problem, candidate, worst)) worst = s;
-  }
-  const simulate::RankMemory& memory = candidate.forecast.memory[problem.rank(worst, 0)];
+namespace {
+
+/// What a stage's fullest rank holds and may hold, and what most of it is.
+std::string miss_text(const Problem& problem, const Candidate& candidate, int stage,
+                      const graph::Graph& planned) {
+  const simulate::RankMemory& memory = candidate.forecast.memory[problem.rank(stage, 0)];
   const auto kinds = largest_kinds(memory);
   std::string parts;
   for (std::size_t k = 0; k < std::min<std::size_t>(3, kinds.size()); ++k) {
     parts += (k == 0 ? "" : ", ") + kinds[k].second + " " + graph::bytes_text(kinds[k].first);
   }
-  return "no plan with " + std::to_string(problem.num_stages) +
-         (problem.num_stages == 1 ? " stage" : " stages") + " fits: the best one exceeds the " +
-         graph::bytes_text(problem.memory_limit(worst)) + " of stage " + std::to_string(worst) +
-         " by " + graph::with_commas(excess_bytes(problem, candidate, worst)) +
-         " bytes; most of it are " + parts + "; its largest values: " +
-         largest_values(layout::planned_graph(problem.recorded, candidate.plan), candidate.plan,
-                        worst) +
-         "; " + advice(problem, candidate, kinds.empty() ? "" : kinds.front().second);
+  return "\n  stage " + std::to_string(stage) + ": " +
+         graph::with_commas(excess_bytes(problem, candidate, stage)) + " bytes more than its " +
+         graph::bytes_text(problem.memory_limit(stage)) + "; most of it are " + parts +
+         "; its largest values: " + largest_values(planned, candidate.plan, stage);
+}
+
+}  // namespace
+
+std::string does_not_fit(const Problem& problem, const Candidate& candidate) {
+  constexpr std::size_t kMost = 8;
+  std::vector<int> missing;
+  for (int s = 0; s < problem.num_stages; ++s) {
+    if (excess_bytes(problem, candidate, s) > 0) missing.push_back(s);
+  }
+  std::ranges::stable_sort(missing, std::greater{},
+                           [&](int stage) { return excess_bytes(problem, candidate, stage); });
+  const graph::Graph planned = layout::planned_graph(problem.recorded, candidate.plan);
+  std::string text = "no plan with " + std::to_string(problem.num_stages) +
+                     (problem.num_stages == 1 ? " stage" : " stages") + " in " +
+                     std::to_string(problem.options.replicas) +
+                     (problem.options.replicas == 1 ? " replica" : " replicas") + " fits; with " +
+                     graph::with_commas(excess_bytes(problem, candidate, missing[0])) +
+                     " bytes more on each rank the best one would. Its ranks hold too much in " +
+                     std::to_string(missing.size()) + " of them:";
+  for (std::size_t i = 0; i < std::min(kMost, missing.size()); ++i) {
+    text += miss_text(problem, candidate, missing[i], planned);
+  }
+  if (missing.size() <= kMost) return text;
+  return text + "\n  and " + std::to_string(missing.size() - kMost) + " more";
 }
 
 }  // namespace trireme::partition

@@ -21,8 +21,8 @@ std::string explain(const graph::Graph& planned, const layout::Plan& plan,
 /// What limits each stage, one line for people: memory, its own work, or another stage.
 std::vector<std::string> stage_limits(const Problem& problem, const Candidate& candidate);
 
-/// Why the candidate does not fit: bytes over the limit on its worst stage, the largest kinds and
-/// values, and what would help.
+/// Why the candidate does not fit: by stage that holds too much, the worst first, bytes over its limit, the largest kinds
+/// and values.
 std::string does_not_fit(const Problem& problem, const Candidate& candidate);
 
 }  // namespace trireme::partition

@@ -16,8 +16,8 @@ namespace {
 /// Sizes of memory between the least and the most that plans take.
 constexpr int kNumSizes = 6;
 
-/// Of the searches whose estimates cost most: those of several stages on a rank.
-constexpr double kLittleEffort = 1.0 / 256;
+/// Of each search; of those whose estimates cost most, of several stages on a rank.
+constexpr double kEffort = 1.0 / 2, kLittleEffort = 1.0 / 256;
 
 /// Steps that differ by less count as the same: no forecast is so exact.
 constexpr double kSameStep = 1.001;
@@ -35,7 +35,7 @@ std::vector<PartitionOptions> combinations(const FrontOptions& options, int num_
     PartitionOptions one = options.plan;
     one.objective = Objective::kSpeed;
     one.stages_per_rank = each;
-    if (each > 1) one.effort *= kLittleEffort;
+    one.effort *= each > 1 ? kLittleEffort : kEffort;
     for (const int replicas : possible_replicas(one, num_ranks)) {
       one.replicas = replicas;
       all.push_back(one);

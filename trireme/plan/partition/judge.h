@@ -30,7 +30,9 @@ class Judge {
   /// about since `begin`. Most cuts are ruled out by bounds. Peaks may be left open.
   std::optional<Score> better(const Cuts& cuts, const Score& than);
 
-  /// Of each stage, and what it may have.
+  double step_us(const Cuts& cuts) { return estimator_.step_us(cuts); }
+
+  /// Of each stage.
   std::vector<std::int64_t> peak_bytes(const Cuts& cuts) { return estimator_.peak_bytes(cuts); }
 
   /// What was spent since `begin`, in actions that were played.

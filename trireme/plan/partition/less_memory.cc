@@ -10,6 +10,8 @@
 #include "trireme/plan/layout/choose_regions.h"
 #include "trireme/plan/layout/plan_check.h"
 #include "trireme/plan/partition/cut_places.h"
+#include "trireme/plan/partition/cut_rules.h"
+#include "trireme/plan/partition/estimate.h"
 #include "trireme/plan/partition/more_regions.h"
 #include "trireme/plan/schedule/execution.h"
 #include "trireme/plan/schedule/schedules.h"
@@ -111,30 +113,50 @@ class LeanCuts {
  public:
   using Cuts = std::vector<int>;
 
-  LeanCuts(const Problem& problem, const graph::Graph& planned, const Candidate& start, Again again)
+  /// most_us   steps as long as this are of no use.
+  LeanCuts(const Problem& problem, const graph::Graph& planned, const Candidate& start, Again again,
+           double most_us)
       : problem_(problem),
+        most_us_(most_us),
         in_regions_(again == Again::kRegion),
         setting_{start.plan.schedule.name, start.plan.copied_nodes, planned},
+        estimator_(problem, setting_),
         best_(start),
         left_{total_excess(problem, start), start.forecast.simulation.step_us},
-        places_(planned) {
+        places_(planned),
+        rules_(planned, problem.options.cuts, problem.options.stage_of, problem.num_stages) {
     const auto size = std::ssize(planned.nodes) +
                       problem.num_microbatches() * static_cast<std::int64_t>(problem.num_stages);
-    num_tries_ = std::clamp(kMostSteps / size, kLeastTries, kMostTries);
+    const double steps = kMostSteps * problem.options.effort / static_cast<double>(size);
+    num_tries_ = std::clamp(static_cast<std::int64_t>(steps), kLeastTries, kMostTries);
+    if (left_.first == 0 || most_us_ < kUnlimited) num_tries_ /= 4;  // There is a plan.
   }
 
   Candidate find() {
-    if (places_.num_partitions(problem_.num_stages) <= static_cast<double>(num_tries_)) {
-      places_.for_each_partition(problem_.num_stages, [this](const Cuts& cuts) { try_cuts(cuts); });
+    if (left_.first == 0) keep_more(best_);
+    if (places_.num_partitions(problem_.num_stages) <= kFewPartitions) {
+      try_all();
     } else {
       climb();
     }
-    if (left_.first == 0) keep_more();
     return std::move(best_);
   }
 
  private:
-  static constexpr std::int64_t kMostSteps = 1'000'000, kLeastTries = 16, kMostTries = 500;
+  static constexpr double kMostSteps = 3e5;
+  static constexpr std::int64_t kLeastTries = 16, kMostTries = 1200;
+  static constexpr double kFewPartitions = 1000;
+  static constexpr int kFewStages = 4;  ///< Of which all sets are tried.
+
+  /// Those first that would be fastest if all were kept.
+  void try_all() {
+    std::vector<std::pair<double, Cuts>> all;
+    places_.for_each_partition(problem_.num_stages, [&](const Cuts& cuts) {
+      all.emplace_back(estimator_.is_lean() ? estimator_.step_us(cuts) : 0, cuts);
+    });
+    std::ranges::sort(all);
+    for (const auto& [step_us, cuts] : all) try_cuts(cuts);
+  }
 
   /// Cuts, alone and with those after them, by ever smaller distances, as long as that leaves less to be saved.
   void climb() {
@@ -163,27 +185,62 @@ class LeanCuts {
 
   /// Whether they are better than all before.
   bool try_cuts(const Cuts& cuts) {
-    const Cuts& required = problem_.options.cuts;
-    if (!std::ranges::includes(cuts, required) || num_tries_ == 0) return false;
+    if (num_tries_ <= 0 || !rules_.keep(cuts)) return false;
+    // Where all is kept the step is shortest.
+    const double most_us = left_.first == 0 ? std::min(most_us_, left_.second) : most_us_;
+    if (most_us < kUnlimited && estimator_.is_lean() && estimator_.step_us(cuts) >= most_us) {
+      return false;
+    }
+    const PartitionOptions& options = problem_.options;
+    const bool is_simple =
+        options.recompute == Recompute::kAuto && options.offload == Offload::kNone;
+    if (is_simple && !in_regions_ && problem_.num_stages <= kFewStages) return try_sets(cuts);
     --num_tries_;
     const Candidate least =
         forecast_of(problem_, setting_.planned, lean(plan_of(problem_, setting_, cuts)));
+    bool is_taken = take(least);
     layout::Plan other = least.plan;
-    if (problem_.options.recompute == Recompute::kAuto) {
+    if (options.recompute == Recompute::kAuto) {
       for (int s = 0; s < problem_.num_stages; ++s) {
         // What it runs again may be more than what it would keep.
         if (excess_bytes(problem_, least, s) <= 0) continue;
         other.stages[s].recompute = false;
         other.stages[s].regions.clear();
-        other.stages[s].offload = problem_.options.offload != Offload::kNone;
+        other.stages[s].offload = options.offload != Offload::kNone;
       }
     }
-    const bool is_taken = take(least);
-    return (other != least.plan && take_plan(std::move(other))) || is_taken;
+    if (other != least.plan) is_taken = try_plan(std::move(other)) || is_taken;
+    return (total_excess(problem_, least) == 0 && keep_more(least)) || is_taken;
   }
 
-  bool take_plan(layout::Plan plan) {
-    return take(forecast_of(problem_, setting_.planned, std::move(plan)));
+  /// Each set of stages that recompute.
+  bool try_sets(const Cuts& cuts) {
+    const layout::Plan plan = plan_of(problem_, setting_, cuts);
+    bool is_taken = false;
+    for (unsigned set = 0; set < 1U << problem_.num_stages; ++set) {
+      layout::Plan other = plan;
+      bool can_be = true;
+      for (int s = 0; s < problem_.num_stages; ++s) {
+        other.stages[s].recompute = (set >> s & 1U) != 0;
+        can_be = can_be && (!other.stages[s].recompute || can_recompute(plan, s));
+      }
+      if (!can_be) continue;
+      --num_tries_;
+      is_taken = take(forecast_of(problem_, setting_.planned, std::move(other))) || is_taken;
+    }
+    return is_taken;
+  }
+
+  bool can_recompute(const layout::Plan& plan, int stage) const {
+    return layout::why_not_recomputed(setting_.planned, plan, stage).empty();
+  }
+
+  /// Likewise of a plan, where it fits also of what it gives up.
+  bool try_plan(layout::Plan plan) {
+    --num_tries_;
+    Candidate candidate = forecast_of(problem_, setting_.planned, std::move(plan));
+    const bool is_taken = take(candidate);
+    return (total_excess(problem_, candidate) == 0 && keep_more(std::move(candidate))) || is_taken;
   }
 
   bool take(Candidate other) {
@@ -202,7 +259,7 @@ class LeanCuts {
       layout::Stage& stage = plan.stages[s];
       stage.recompute = options.recompute != Recompute::kNone &&
                         (recomputes_all(options) || in_regions_ || in_flight[s] > 1) &&
-                        layout::why_not_recomputed(setting_.planned, plan, s).empty();
+                        can_recompute(plan, s);
       stage.offload = options.offload == Offload::kAll ||
                       (options.offload == Offload::kAuto && !stage.recompute);
       if (stage.recompute && in_regions_) layout::set_regions(setting_.planned, plan, s);
@@ -210,35 +267,69 @@ class LeanCuts {
     return plan;
   }
 
-  /// What the options leave open is given up again where it fits without, and is faster.
-  void keep_more() {
-    for (int s = 0; s < problem_.num_stages; ++s) {
-      layout::Plan plan = best_.plan;
-      if (problem_.options.recompute == Recompute::kAuto) {
-        plan.stages[s].recompute = false;
-        plan.stages[s].regions.clear();
+  /// What the options leave open is given up again, stage by stage, that which gains most first, as long as it fits
+  /// without; whether that is better than all before.
+  bool keep_more(Candidate from) {
+    for (;;) {
+      std::optional<Candidate> next;
+      if (num_tries_ <= 0) return take(std::move(from));
+      double step_us = from.forecast.simulation.step_us;
+      for (int s = 0; s < problem_.num_stages; ++s) {
+        layout::Plan plan = keeping(from.plan, s);
+        if (plan == from.plan) continue;
+        --num_tries_;
+        Candidate other = forecast_of(problem_, setting_.planned, std::move(plan));
+        const bool fits = total_excess(problem_, other) == 0;
+        if (!fits || other.forecast.simulation.step_us >= step_us) continue;
+        step_us = other.forecast.simulation.step_us;
+        next = std::move(other);
       }
-      if (problem_.options.offload == Offload::kAuto) plan.stages[s].offload = false;
-      if (plan != best_.plan) take_plan(std::move(plan));
+      if (!next) return take(std::move(from));
+      from = *std::move(next);
     }
   }
 
+  /// With a stage that keeps all, as far as the options leave that open.
+  layout::Plan keeping(layout::Plan plan, int stage) const {
+    if (problem_.options.recompute == Recompute::kAuto) {
+      plan.stages[stage].recompute = false;
+      plan.stages[stage].regions.clear();
+    }
+    if (problem_.options.offload == Offload::kAuto) plan.stages[stage].offload = false;
+    return plan;
+  }
+
   const Problem& problem_;
+  double most_us_;
   bool in_regions_;  ///< Stages recompute so.
   Setting setting_;
+  Estimator estimator_;
   Candidate best_;
   std::pair<std::int64_t, double> left_;  ///< Of the best: excess, step.
   CutPlaces places_;
+  CutRules rules_;
   std::int64_t num_tries_ = 0;
 };
 
 }  // namespace
 
-Candidate with_less_memory(const Problem& problem, Candidate candidate) {
+bool is_tight(const Problem& problem, const Candidate& candidate) {
+  constexpr double kTight = 0.5;
+  for (int s = 0; s < problem.num_stages; ++s) {
+    const auto limit = static_cast<double>(problem.memory_limit(s));
+    if (static_cast<double>(excess_bytes(problem, candidate, s)) > (kTight - 1) * limit)
+      return true;
+  }
+  return false;
+}
+
+Candidate with_less_memory(const Problem& problem, Candidate candidate, double most_us) {
   if (problem.options.recompute == Recompute::kNone && problem.options.offload == Offload::kNone) {
     return candidate;
   }
   const graph::Graph planned = layout::planned_graph(problem.recorded, candidate.plan);
+  const bool is_all = recomputes_all(problem.options) || problem.options.offload == Offload::kAll;
+  if (!is_all && !is_tight(problem, candidate)) return candidate;
   if (auto plan = with_all(problem, planned, candidate.plan)) {
     candidate = forecast_of(problem, planned, *std::move(plan));
   }
@@ -247,10 +338,12 @@ Candidate with_less_memory(const Problem& problem, Candidate candidate) {
   }
   candidate = as_long_as_it_helps(problem, planned, std::move(candidate), with_one_more);
   candidate = in_more_regions(problem, planned, std::move(candidate));
-  if (problem.num_stages == 1) return candidate;
+  if (problem.num_stages == 1 || problem.options.balance != Balance::kSearch) return candidate;
+  bool is_first = true;
   for (const Again again : ways_to_run_again(problem.options.recompute)) {
-    if (total_excess(problem, candidate) == 0) break;
-    candidate = LeanCuts(problem, planned, candidate, again).find();
+    // Cuts were searched as if all were kept: others may be better for what is not.
+    if (!std::exchange(is_first, false) && total_excess(problem, candidate) == 0) break;
+    candidate = LeanCuts(problem, planned, candidate, again, most_us).find();
     candidate = in_more_regions(problem, planned, std::move(candidate));
   }
   return candidate;

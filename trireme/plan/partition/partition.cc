@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <utility>
 
 #include "trireme/error.h"
@@ -14,7 +13,6 @@
 #include "trireme/plan/partition/less_memory.h"
 #include "trireme/plan/partition/planner.h"
 #include "trireme/plan/profile/profile_json.h"
-#include "trireme/plan/schedule/step_facts.h"
 #include "trireme/plan/topology/topology_json.h"
 
 namespace trireme::partition {
@@ -68,16 +66,19 @@ int count_stages(const PartitionOptions& options, const topology::Topology& topo
 }
 
 /// Whether a plan may have fewer stages than there are ranks for.
-bool may_idle(const PartitionOptions& options) {
-  return options.may_idle && options.stages == 0 && options.stages_per_rank == 1;
+bool may_leave_ranks(const PartitionOptions& options) {
+  return options.may_idle && options.stages == 0;
 }
 
 /// Also takes fewer stages where the graph has too few cuts and ranks may stay idle.
 void check_cuts(Problem& problem) {
   const std::vector<bool> allowed = graph::allowed_cuts(problem.recorded);
   const auto num_allowed = std::count(allowed.begin(), allowed.end(), true);
-  if (num_allowed + 1 < problem.num_stages && may_idle(problem.options)) {
-    problem.num_stages = static_cast<int>(num_allowed) + 1;
+  const int each = problem.options.stages_per_rank;
+  const bool has_cuts_for_one = num_allowed + 1 >= each;
+  if (num_allowed + 1 < problem.num_stages && has_cuts_for_one &&
+      may_leave_ranks(problem.options)) {
+    problem.num_stages = static_cast<int>(num_allowed + 1) / each * each;
   }
   if (num_allowed + 1 < problem.num_stages) {
     fail(count(problem.num_stages, "stage") + " need " + count(problem.num_stages - 1, "cut") +
@@ -96,6 +97,15 @@ void check_cuts(Problem& problem) {
     const std::string reason = graph::why_forbidden(problem.recorded, cut);
     if (!reason.empty()) fail("no cut may fall at " + std::to_string(cut) + ": " + reason);
   }
+}
+
+void check_rules(const Problem& problem) {
+  const PartitionOptions& options = problem.options;
+  check_stage_of(problem.recorded, options.stage_of, problem.num_stages);
+  const bool has_rules = !options.cuts.empty() || !options.stage_of.empty();
+  if (options.balance == Balance::kSearch || !has_rules) return;
+  fail("the balance " + std::string(layout::balance_name(options.balance)) +
+       " says where all cuts fall; leave out --cut-at and --stage-of, or --balance");
 }
 
 void check_actions(const Problem& problem) {
@@ -117,10 +127,12 @@ Problem make_problem(const graph::Graph& recorded, const profile::Profile& profi
   profile::check(profile, recorded);
   topology::check(topology);
   check_batch(options, profile);
+  if (options.active_microbatches < 0) fail("active_microbatches must not be negative");
   problem.num_stages = count_stages(options, topology);
   check_actions(problem);
   profile::check_countable(profile, recorded, problem.num_microbatches());
   check_cuts(problem);
+  check_rules(problem);
   return problem;
 }
 
@@ -149,6 +161,32 @@ Prediction predict(const Problem& problem, const Candidate& candidate) {
   return prediction;
 }
 
+/// What is decided once the cuts are. Steps as long as `most_us` are of no use.
+Candidate finished(const Problem& problem, Candidate candidate, double most_us) {
+  if (problem.options.may_choose_owners) candidate = with_tie_owners(problem, std::move(candidate));
+  candidate = with_less_memory(problem, std::move(candidate), most_us);
+  return with_bucket_size(problem, std::move(candidate));
+}
+
+/// The best of the planner's proposals once they are finished.
+Planner::Proposal best_of(const Planner& planner) {
+  std::vector<Planner::Proposal> proposals = planner.proposals();
+  const bool is_speed = planner.goal().objective == Objective::kSpeed;
+  std::size_t best = 0;
+  Score least;
+  double most_us = kUnlimited;
+  for (std::size_t i = 0; i < proposals.size(); ++i) {
+    Planner::Proposal& one = proposals[i];
+    one.candidate = finished(one.problem, std::move(one.candidate), most_us);
+    const Score now = score(one.problem, one.candidate, planner.goal());
+    if (i > 0 && !is_better(now, least)) continue;
+    best = i;
+    least = now;
+    if (is_speed && now.excess_bytes <= 0) most_us = now.primary;
+  }
+  return std::move(proposals[best]);
+}
+
 }  // namespace
 
 layout::Plan partition(const graph::Graph& recorded, const profile::Profile& profile,
@@ -156,145 +194,15 @@ layout::Plan partition(const graph::Graph& recorded, const profile::Profile& pro
   const Problem problem = make_problem(recorded, profile, topology, options);
   Planner planner(problem);
   planner.plan();
-  Candidate best = planner.candidate();
-  if (options.may_choose_owners) best = with_tie_owners(planner.problem(), std::move(best));
-  best = with_less_memory(planner.problem(), std::move(best));
-  best = with_bucket_size(planner.problem(), std::move(best));
-  if (score(planner.problem(), best, {}).excess_bytes > 0) {
-    throw Error(ErrorKind::kResourceExhausted,
-                "partition: " + does_not_fit(planner.problem(), best));
+  auto [chosen, best] = best_of(planner);
+  if (score(chosen, best, {}).excess_bytes > 0) {
+    throw Error(ErrorKind::kResourceExhausted, "partition: " + does_not_fit(chosen, best));
   }
   best.plan.threads = profile.threads;
   best.plan.profile_sha256 = profile::profile_sha256(profile);
   best.plan.topology_sha256 = topology::topology_sha256(topology);
-  best.plan.prediction = predict(planner.problem(), best);
+  best.plan.prediction = predict(chosen, best);
   return std::move(best.plan);
-}
-
-std::vector<int> possible_replicas(const PartitionOptions& options, int num_ranks) {
-  if (options.replicas != 0) return {options.replicas};
-  std::vector<int> result;
-  for (int replicas = 1; replicas <= num_ranks; ++replicas) {
-    const bool is_possible = options.forecast.program.tolerant
-                                 ? options.batch.lanes % replicas == 0
-                                 : schedule::keeps_bits(options.batch, replicas);
-    if (num_ranks % replicas != 0 || !is_possible) continue;
-    if (replicas > 1 && !options.may_replicate) continue;
-    if (options.stages != 0 && options.stages / options.stages_per_rank * replicas != num_ranks) {
-      continue;
-    }
-    result.push_back(replicas);
-  }
-  return result;
-}
-
-namespace {
-
-std::int64_t peak_bytes(const layout::Plan& plan) {
-  return layout::largest_peak_bytes(plan.prediction->peak_bytes);
-}
-
-/// Steps that the objective `memory` may take; with room for rounding between units.
-double limit_ms(const PartitionOptions& options) {
-  return options.fastest_us * options.max_slowdown / 1000 * (1 + 1e-9);
-}
-
-bool is_better_plan(const layout::Plan& plan, const layout::Plan& than, Objective objective) {
-  const auto score_of = [objective](const layout::Plan& one) {
-    Score score{.primary = one.prediction->step_ms,
-                .secondary = static_cast<double>(peak_bytes(one))};
-    if (objective == Objective::kMemory) std::swap(score.primary, score.secondary);
-    return score;
-  };
-  return is_better(score_of(plan), score_of(than));
-}
-
-/// Why no number of replicas is a candidate: only where the number of stages is given.
-std::string no_replicas(const PartitionOptions& options, int num_ranks) {
-  const std::string stages =
-      std::to_string(options.stages) + (options.stages == 1 ? " stage" : " stages");
-  if (options.stages < 1 || num_ranks % options.stages != 0) {
-    return stages + " do not divide " + std::to_string(num_ranks) +
-           " ranks; give stages that divide the ranks, or --replicas";
-  }
-  const std::string replicas = std::to_string(num_ranks / options.stages);
-  return stages + " on " + std::to_string(num_ranks) + " ranks are " + replicas +
-         " replicas, which " + std::to_string(options.batch.lanes) +
-         (options.batch.lanes == 1 ? " lane" : " lanes") +
-         " cannot be shared among; give --lanes " + replicas + ", or --replicas 1 to use " +
-         std::to_string(options.stages) + " ranks";
-}
-
-/// The best plan of all numbers of replicas, and what else they said.
-struct Tried {
-  std::optional<layout::Plan> best;
-  std::optional<Error> failure;
-};
-
-Tried try_replicas(const graph::Graph& recorded, const profile::Profile& profile,
-                   const topology::Topology& topology, PartitionOptions options) {
-  const double max_step_ms = options.fastest_us > 0 ? limit_ms(options) : kUnlimited;
-  Tried tried;
-  for (const int replicas : possible_replicas(options, static_cast<int>(topology.ranks.size()))) {
-    options.replicas = replicas;
-    try {
-      layout::Plan plan = partition(recorded, profile, topology, options);
-      if (plan.prediction->step_ms > max_step_ms) continue;
-      if (!tried.best || is_better_plan(plan, *tried.best, options.objective)) {
-        tried.best = std::move(plan);
-      }
-    } catch (const Error& error) {
-      const bool lacks_memory = error.kind() == ErrorKind::kResourceExhausted;
-      if (!tried.failure || lacks_memory) tried.failure = error;
-    }
-  }
-  return tried;
-}
-
-/// Ranks that the plan uses x its step.
-double cost_of(const layout::Plan& plan) {
-  return layout::train_role(plan).mesh.num_ranks() * plan.prediction->step_ms;
-}
-
-/// Of the fastest plans of each number of ranks, the one that costs least.
-Tried cheapest(const graph::Graph& recorded, const profile::Profile& profile,
-               const topology::Topology& topology, PartitionOptions options) {
-  options.may_idle = false;
-  Tried tried;
-  for (const int num_ranks : numbers_down_from(static_cast<int>(topology.ranks.size()))) {
-    topology::Topology part = topology;
-    part.ranks.resize(num_ranks);
-    Tried best = try_replicas(recorded, profile, part, options);
-    if (best.failure && !tried.failure) tried.failure = best.failure;
-    if (!best.best || (tried.best && cost_of(*best.best) >= cost_of(*tried.best))) continue;
-    tried.best = std::move(best.best);
-  }
-  if (!tried.best) return tried;
-  tried.best->objective = "cost";
-  tried.best->topology_sha256 = topology::topology_sha256(topology);
-  return tried;
-}
-
-}  // namespace
-
-layout::Plan partition_over_replicas(const graph::Graph& recorded, const profile::Profile& profile,
-                                     const topology::Topology& topology,
-                                     const PartitionOptions& options) {
-  const bool is_cost = options.objective == Objective::kCost;
-  if (options.replicas != 0 && !is_cost) return partition(recorded, profile, topology, options);
-  PartitionOptions asked = options;
-  asked.objective = Objective::kSpeed;
-  Tried tried = is_cost ? cheapest(recorded, profile, topology, asked)
-                        : try_replicas(recorded, profile, topology, asked);
-  if (tried.best && options.objective == Objective::kMemory) {
-    asked.objective = Objective::kMemory;
-    asked.fastest_us = tried.best->prediction->step_ms * 1000;
-    tried = try_replicas(recorded, profile, topology, asked);
-  }
-  if (tried.best) return *std::move(tried.best);
-  if (tried.failure) throw Error(*tried.failure);
-  throw Error(ErrorKind::kInvalidArgument,
-              "partition: " + no_replicas(options, static_cast<int>(topology.ranks.size())));
 }
 
 }  // namespace trireme::partition

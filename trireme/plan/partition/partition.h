@@ -8,6 +8,7 @@
 #include "trireme/plan.h"
 #include "trireme/plan/graph/graph.h"
 #include "trireme/plan/layout/plan.h"
+#include "trireme/plan/partition/cut_rules.h"
 #include "trireme/plan/profile/profile.h"
 #include "trireme/plan/simulate/forecast.h"
 #include "trireme/plan/topology/topology.h"
@@ -24,15 +25,18 @@ struct PartitionOptions {
   /// Exactly these, as the run had that goes on; not set: as `may_copy` says.
   std::optional<std::vector<graph::NodeId>> copied_nodes;
   std::vector<int>
-      cuts;  ///< Stages must begin at these positions of the recorded graph; ascending.
+      cuts;          ///< Stages must begin at these positions of the recorded graph; ascending.
+  StageOf stage_of;  ///< Nodes by name, module or pattern, and their stages.
+  Balance balance = Balance::kSearch;  ///< Another has no `cuts` and `stage_of`.
 
   // What decides speed and memory.
   Objective objective = Objective::kSpeed;
   bool may_choose_owners = true;  ///< Of shared parameters; else the first stage that uses one.
   Placement placement = Placement::kSpread;
-  int stages = 0;         ///< 0: on all ranks of the topology over `replicas`, or fewer:
-  bool may_idle = false;  ///< whether ranks may be left without a stage where that is faster.
-  std::string schedule;   ///< Empty: the best of all that can have as many stages on a rank.
+  int stages = 0;               ///< 0: on all ranks of the topology over `replicas`, or fewer:
+  bool may_idle = false;        ///< whether ranks may be left without a stage where that is better.
+  std::string schedule;         ///< Empty: the best of all that can have as many stages on a rank.
+  int active_microbatches = 0;  ///< That a rank may hold at once; 0: any number.
   Recompute recompute = Recompute::kAuto;
   Offload offload = Offload::kNone;
   bool shard_state = false;              ///< Replicas share the optimizer's state.
@@ -57,8 +61,8 @@ struct PartitionOptions {
 ///            the pipeline.
 /// Returns    a plan that passes layout::check and names its graph, profile and topology.
 /// Errors     kInvalidArgument where these do not fit each other or the graph has too few allowed
-///            cuts; kResourceExhausted where no plan fits into the memory, saying by how much, on
-///            which stage, what takes it and what would help.
+///            cuts, of `check_stage_of`, and where no schedule does with as few active microbatches;
+///            kResourceExhausted where no plan fits into the memory, saying by how much, on which stages, and what takes it.
 /// Cost       2 n^2 / p steps of the DP, then an estimate for each move of a cut, limited in number:
 ///            1,000 nodes in 64 stages some 2 s, 10,000 some 10 s.
 layout::Plan partition(const graph::Graph& recorded, const profile::Profile& profile,
@@ -66,13 +70,17 @@ layout::Plan partition(const graph::Graph& recorded, const profile::Profile& pro
 
 /// The best plan of `partition` over the numbers of replicas for which results are the same bits
 /// (docs/concepts/equality.md): 1, and those with lanes / replicas a power of two, that divide
-/// the ranks.
+/// the ranks or, where ranks may stay idle, leave some.
+///
+/// Where ranks may stay idle, whatever fewer ranks could have is considered: one rank more, after the same others, never
+/// gives a longer step, but for steps of more than 8 stages, whose search ends early.
 ///
 /// options    as for `partition`; `replicas` 0 asks for this search, another number is taken as it
 ///            is.
-/// topology   all of its ranks are used, but where the objective is kCost: then the fastest plans of fewer are tried too.
+/// topology   all of its ranks are used, but where some may stay idle; where the objective is kCost, the fastest plans of
+///            fewer are tried too.
 /// Errors     those of `partition` where no number gives a plan: of the last that failed for lack of
-///            memory, else of the first.
+///            memory, with what would help (fitting_changes.h), else of the first.
 layout::Plan partition_over_replicas(const graph::Graph& recorded, const profile::Profile& profile,
                                      const topology::Topology& topology,
                                      const PartitionOptions& options);

@@ -1,14 +1,24 @@
 #include "trireme/plan/partition/planner.h"
 
 #include <algorithm>
+#include <set>
 
 #include "trireme/error.h"
 #include "trireme/plan/graph/copy_to_consumers.h"
+#include "trireme/plan/partition/less_memory.h"
 #include "trireme/plan/partition/stage_copies.h"
 #include "trireme/plan/schedule/schedules.h"
 
 namespace trireme::partition {
 namespace {
+
+/// Numbers of ranks up to this are all searched.
+constexpr int kFew = 8;
+/// More are where a first look at their cuts is at most that far from the best, until so many in a row were no better.
+constexpr double kLookedNear = 1.02;
+constexpr int kMostInVain = 2;
+/// What is decided after the cuts (owners, recomputation, buckets) gains less than this, as a rule.
+constexpr double kNearlyAsGood = 1.1;
 
 SearchEffort search_effort(double part) {
   const SearchEffort whole;
@@ -16,10 +26,40 @@ SearchEffort search_effort(double part) {
           .moves = static_cast<std::int64_t>(part * static_cast<double>(whole.moves))};
 }
 
+std::vector<std::string> schedules_of(const PartitionOptions& options) {
+  if (!options.schedule.empty()) return {options.schedule};
+  return schedule::schedule_names(options.stages_per_rank);
+}
+
+/// Whether steps are longer than the search knows, wherever cuts fall.
+bool runs_stages_again(const PartitionOptions& options) {
+  return options.recompute == Recompute::kAll || options.recompute == Recompute::kRegions ||
+         options.offload == Offload::kAll;
+}
+
+bool splits_backwards(const std::string& schedule, int stages_per_rank) {
+  return schedule::splits_backwards(
+      schedule::make_schedule(schedule, stages_per_rank, 1, stages_per_rank));
+}
+
+/// Groups of nodes that stages may run themselves.
+std::vector<std::vector<graph::NodeId>> copies_of(const Problem& problem) {
+  const PartitionOptions& options = problem.options;
+  if (options.copied_nodes) return {*options.copied_nodes};
+  if (!options.may_copy || !options.cuts.empty() || !options.stage_of.empty()) return {};
+  if (options.balance != Balance::kSearch) return {};
+  return copy_candidates(problem.recorded, problem.profile);
+}
+
+std::set<graph::NodeId> all_of(const std::vector<std::vector<graph::NodeId>>& groups) {
+  std::set<graph::NodeId> all;
+  for (const auto& group : groups) all.insert(group.begin(), group.end());
+  return all;
+}
+
 }  // namespace
 
 std::vector<int> numbers_down_from(int most) {
-  constexpr int kFew = 8;
   std::vector<int> numbers;
   for (int n = most; n > 0; n = n <= kFew ? n - 1 : std::max(kFew, n * 3 / 4)) {
     numbers.push_back(n);
@@ -27,98 +67,208 @@ std::vector<int> numbers_down_from(int most) {
   return numbers;
 }
 
-Planner::Planner(const Problem& problem) : problem_(problem) {
-  schedules_ = problem.options.schedule.empty()
-                   ? schedule::schedule_names(problem.options.stages_per_rank)
-                   : std::vector<std::string>{problem.options.schedule};
-  for (const profile::NodeTime& time : profile::node_times(problem.profile, problem.recorded)) {
-    work_us_ += time.forward_us + time.backward_us();
+Planner::Planner(const Problem& problem)
+    : problem_(problem),
+      schedules_(schedules_of(problem.options)),
+      copies_(copies_of(problem)),
+      bound_(problem.recorded, problem.profile, all_of(copies_)) {
+  for (const std::string& schedule : schedules_) {
+    splits_backwards_ =
+        splits_backwards_ || splits_backwards(schedule, problem.options.stages_per_rank);
   }
 }
 
 void Planner::plan() {
-  const Goal speed;
-  search(speed);
-  if (!best_) fail_without_cuts();
+  search(problem_.num_stages);
   const PartitionOptions& options = problem_.options;
-  const bool may_idle = options.may_idle && options.stages == 0 && options.stages_per_rank == 1;
-  if (may_idle && options.cuts.empty()) try_fewer_stages();
-  if (options.objective != Objective::kMemory || best_->found.score.excess_bytes > 0) return;
-  Score& score = best_->found.score;
-  const double fastest_us = options.fastest_us > 0 ? options.fastest_us : score.primary;
-  const Goal memory{Objective::kMemory, fastest_us * options.max_slowdown};
-  score.excess_us = memory.excess_us(score.primary);
-  std::swap(score.primary, score.secondary);
-  search(memory);
+  if (options.may_idle && options.stages == 0) search_fewer_stages();
+  if (bests_.empty()) fail_without_plans();
+  if (options.objective != Objective::kMemory || best()->found.score.excess_bytes > 0) return;
+  const int num_stages = best()->num_stages;
+  const double best_us = best()->found.score.primary;
+  const double fastest_us = options.fastest_us > 0 ? options.fastest_us : best_us;
+  goal_ = {Objective::kMemory, fastest_us * options.max_slowdown};
+  for (auto& [key, best] : bests_) {
+    Score& score = best.found.score;
+    score.excess_us = goal_.excess_us(score.primary);
+    std::swap(score.primary, score.secondary);
+  }
+  search(problem_.num_stages);
+  if (num_stages != problem_.num_stages) search(num_stages);
 }
 
-/// The recorded graph has enough of them: the planner was asked for copies that leave too few.
-void Planner::fail_without_cuts() const {
-  throw Error(ErrorKind::kInvalidArgument,
-              "partition: with the nodes that are to be copied the graph has too few cuts for " +
-                  std::to_string(problem_.num_stages) + " stages; ask for fewer stages");
+/// The recorded graph has enough cuts: the planner was asked for what leaves too few.
+void Planner::fail_without_plans() const {
+  const PartitionOptions& options = problem_.options;
+  std::string problem = "with the nodes that are to be copied the graph has too few cuts for " +
+                        std::to_string(problem_.num_stages) + " stages; ask for fewer stages";
+  if (!options.cuts.empty() || !options.stage_of.empty()) {
+    problem = "no cuts into " + std::to_string(problem_.num_stages) +
+              " stages keep all that --cut-at and --stage-of ask for; leave some of it out, or "
+              "ask for another number of stages";
+  }
+  if (!refusal_.empty()) problem = refusal_;
+  throw Error(ErrorKind::kInvalidArgument, "partition: " + problem);
 }
 
-Candidate Planner::candidate() const {
-  return evaluate(problem(), *settings_[best_->setting], best_->found.cuts);
+const Planner::Best* Planner::best() const {
+  const Best* least = nullptr;
+  for (const auto& [key, best] : bests_) {
+    if (least == nullptr || is_better(best.found.score, least->found.score)) least = &best;
+  }
+  return least;
 }
 
-void Planner::search(const Goal& goal) {
+const Planner::Best* Planner::best_of(int num_stages) const {
+  const Best* least = nullptr;
+  for (const auto& [key, best] : bests_) {
+    if (key.first != num_stages) continue;
+    if (least == nullptr || is_better(best.found.score, least->found.score)) least = &best;
+  }
+  return least;
+}
+
+Planner::Proposal Planner::proposal(const Best& best) const {
+  const Setting& setting = *settings_[best.setting];
+  const Problem& problem = this->problem(best.num_stages, setting.schedule);
+  return {problem, evaluate(problem, setting, best.found.cuts)};
+}
+
+std::vector<Planner::Proposal> Planner::proposals() const {
+  std::vector<Proposal> proposals = {proposal(*best())};
+  const Score& least = best()->found.score;
+  const bool fits = least.excess_bytes <= 0;
+  const PartitionOptions& options = problem_.options;
+  const bool may_save = options.recompute != Recompute::kNone || options.offload != Offload::kNone;
+  // Schedules that were worse may be better for stages that hold less.
+  const bool takes_schedules =
+      options.effort >= 1 && may_save &&
+      (runs_stages_again(options) || is_tight(proposals[0].problem, proposals[0].candidate));
+  std::vector<const Best*> others;
+  for (const auto& [key, one] : bests_) {
+    const Score& score = one.found.score;
+    const bool is_near = score.excess_bytes <= 0 && score.excess_us <= least.excess_us &&
+                         score.primary <= kNearlyAsGood * least.primary;
+    const bool may_be = takes_schedules || (best_of(key.first) == &one && (is_near || !fits));
+    if (may_be && &one != best()) others.push_back(&one);
+  }
+  std::ranges::stable_sort(others, [](const Best* one, const Best* other) {
+    return is_better(one->found.score, other->found.score);
+  });
+  for (const Best* one : others) proposals.push_back(proposal(*one));
+  return proposals;
+}
+
+void Planner::search(int num_stages) {
   const auto& pinned = problem_.options.copied_nodes;
   for (const std::string& schedule : schedules_) {
-    try_setting(problem_.num_stages,
-                setting(schedule, pinned.value_or(std::vector<graph::NodeId>())), goal);
+    try_setting(num_stages, setting(schedule, pinned.value_or(std::vector<graph::NodeId>())));
   }
-  if (best_ && !pinned && best_->num_stages > 1 && problem_.options.cuts.empty() &&
-      problem_.options.may_copy) {
-    try_copies(goal);
-  }
+  if (!pinned && num_stages > 1 && best_of(num_stages) != nullptr) try_copies(num_stages);
 }
 
-void Planner::try_fewer_stages() {
-  for (const int num_stages : numbers_down_from(problem_.num_stages - 1)) {
-    if (best_->found.score.excess_bytes > 0) return;  // Fewer stages need more.
-    if (least_us(num_stages) >= best_->found.score.primary) return;
-    const std::vector<graph::NodeId> copied = settings_[best_->setting]->copied_nodes;
-    for (const std::string& schedule : schedules_) {
-      try_setting(num_stages, setting(schedule, num_stages > 1 ? copied : decltype(copied)()), {});
+void Planner::search_fewer_stages() {
+  const int each = problem_.options.stages_per_rank;
+  const auto least = static_cast<int>(problem_.options.cuts.size()) + 1;
+  const std::vector<int> some = numbers_down_from(problem_.num_positions());
+  int num_vain = 0;
+  for (int ranks = problem_.num_positions() - 1; ranks > 0 && ranks * each >= least; --ranks) {
+    const bool fits = !bests_.empty() && best()->found.score.excess_bytes <= 0;
+    if (fits && !may_win(ranks * each)) return;  // Nor do fewer.
+    if (ranks <= kFew || (!fits && std::ranges::count(some, ranks) > 0)) {
+      search(ranks * each);
+    } else if (fits && num_vain < kMostInVain && looks_good(ranks * each)) {
+      num_vain = search_near(ranks * each) ? 0 : num_vain + 1;
     }
+    std::erase_if(searches_, [&](const auto& one) { return one.first.first == ranks * each; });
   }
 }
 
-void Planner::try_copies(const Goal& goal) {
-  for (const auto& nodes : copy_candidates(problem_.recorded, problem_.profile)) {
-    const Setting& now = *settings_[best_->setting];
+/// Under the best schedule so far, and where that is better now under all; whether it is.
+bool Planner::search_near(int num_stages) {
+  const Best before = *best();
+  try_setting(num_stages, before.setting);
+  if (best()->num_stages != num_stages) return false;
+  search(num_stages);
+  return true;
+}
+
+/// Whether so many stages may be faster than the best so far. Surely not, where it says no.
+bool Planner::may_win(int num_stages) const {
+  const int each = problem_.options.stages_per_rank;
+  const double best_us = best()->found.score.primary;
+  const StageBound::Steps steps{problem_.num_microbatches(), splits_backwards_};
+  if (each == 1) return bound_.least_stages(best_us, steps) <= num_stages;
+  const auto m = static_cast<double>(problem_.num_microbatches());
+  return m * bound_.work_us() * each / num_stages < best_us;
+}
+
+/// Whether cuts that are quickly found, under the best schedule so far, come near to the best.
+bool Planner::looks_good(int num_stages) {
+  const Best& now = *best();
+  const StageBound::Steps steps{problem_.num_microbatches(), splits_backwards_};
+  const std::vector<int> cuts = bound_.cuts(num_stages, steps);
+  if (std::ssize(cuts) + 1 != num_stages) return false;  // One stage less is as good.
+  Search& search = search_of(
+      num_stages, setting(settings_[now.setting]->schedule,
+                          problem_.options.copied_nodes.value_or(std::vector<graph::NodeId>())));
+  const std::optional<double> step_us = search.step_us(cuts);
+  return step_us && *step_us <= kLookedNear * now.found.score.primary;
+}
+
+void Planner::try_copies(int num_stages) {
+  for (const auto& nodes : copies_) {
+    const Setting& now = *settings_[best_of(num_stages)->setting];
     std::vector<graph::NodeId> copied = now.copied_nodes;
     copied.insert(copied.end(), nodes.begin(), nodes.end());
     std::sort(copied.begin(), copied.end());
     copied.erase(std::unique(copied.begin(), copied.end()), copied.end());
     if (copied != now.copied_nodes && can_copy(problem_.recorded, copied)) {
-      try_setting(best_->num_stages, setting(now.schedule, std::move(copied)), goal);
+      try_setting(num_stages, setting(now.schedule, std::move(copied)));
     }
   }
 }
 
-void Planner::try_setting(int num_stages, std::size_t setting, const Goal& goal) {
-  std::unique_ptr<Search>& search = searches_[{num_stages, setting}];
-  if (!search) {
-    SearchEffort effort = search_effort(problem_.options.effort);
-    // Copies begin from good cuts, and there may be many groups of them.
-    if (!settings_[setting]->copied_nodes.empty()) effort.moves /= 4;
-    const Setting& chosen = *settings_[setting];
-    search = std::make_unique<Search>(problem(num_stages, chosen.schedule), chosen, effort);
+/// Whether the schedule holds no more microbatches than may be active.
+bool Planner::has_schedule(int num_stages, const std::string& schedule) {
+  if (problem_.options.active_microbatches == 0) return true;
+  try {
+    make_schedule(problem(num_stages, schedule), {schedule, {}, {}});
+    return true;
+  } catch (const Error& error) {
+    refusal_ = error.message();
+    return false;
   }
+}
+
+void Planner::try_setting(int num_stages, std::size_t setting) {
+  if (!has_schedule(num_stages, settings_[setting]->schedule)) return;
   std::vector<std::vector<int>> starts;
   std::optional<Score> incumbent;
-  if (best_) {
-    incumbent = best_->found.score;
+  if (const Best* best = best_of(num_stages)) {
+    incumbent = best->found.score;
     const bool is_same_graph =
-        settings_[best_->setting]->copied_nodes == settings_[setting]->copied_nodes;
-    if (is_same_graph) starts.push_back(best_->found.cuts);
+        settings_[best->setting]->copied_nodes == settings_[setting]->copied_nodes;
+    if (is_same_graph) starts.push_back(best->found.cuts);
   }
-  std::optional<Search::Found> found = search->find(goal, starts, incumbent);
-  if (!found || (best_ && !is_better(found->score, best_->found.score))) return;
-  best_ = Best{num_stages, setting, *std::move(found)};
+  std::optional<Search::Found> found =
+      search_of(num_stages, setting).find(goal_, starts, incumbent);
+  if (!found) return;
+  const auto [own, is_new] = bests_.try_emplace({num_stages, settings_[setting]->schedule});
+  if (!is_new && !is_better(found->score, own->second.found.score)) return;
+  own->second = Best{num_stages, setting, *std::move(found)};
+}
+
+Search& Planner::search_of(int num_stages, std::size_t setting) {
+  std::unique_ptr<Search>& search = searches_[{num_stages, setting}];
+  if (!search) {
+    const Setting& chosen = *settings_[setting];
+    SearchEffort effort = search_effort(problem_.options.effort);
+    // Copies begin from good cuts, and there may be many groups of them.
+    if (!chosen.copied_nodes.empty()) effort.moves /= 4;
+    search = std::make_unique<Search>(problem(num_stages, chosen.schedule), chosen, effort);
+  }
+  return *search;
 }
 
 std::size_t Planner::setting(const std::string& schedule, std::vector<graph::NodeId> copied) {
@@ -146,23 +296,13 @@ std::vector<int> positions_of(const std::string& schedule, int num_stages, int s
 
 }  // namespace
 
-const Problem& Planner::problem(int num_stages, const std::string& schedule) {
+const Problem& Planner::problem(int num_stages, const std::string& schedule) const {
   const int each = problem_.options.stages_per_rank;
   const std::vector<int> positions = positions_of(schedule, num_stages, each);
   const auto [entry, is_new] = problems_.try_emplace(positions, problem_);
   entry->second.num_stages = num_stages;
   if (each > 1) entry->second.positions = positions;
   return entry->second;
-}
-
-const Problem& Planner::problem() const {
-  return problems_.at(positions_of(settings_[best_->setting]->schedule, best_->num_stages,
-                                   problem_.options.stages_per_rank));
-}
-
-/// What no plan with so many stages beats.
-double Planner::least_us(int num_stages) const {
-  return static_cast<double>(problem_.num_microbatches()) * work_us_ / num_stages;
 }
 
 }  // namespace trireme::partition

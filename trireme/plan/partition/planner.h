@@ -1,33 +1,49 @@
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "trireme/plan/partition/candidate.h"
 #include "trireme/plan/partition/search.h"
+#include "trireme/plan/partition/stage_bound.h"
 
 namespace trireme::partition {
 
-/// Numbers from `most` down to 1: up to 8 each of them, above those that are far apart. Ranks or stages that are tried.
+/// Numbers from `most` down to 1: up to 8 each of them, above those that are far apart. Ranks that are tried.
 std::vector<int> numbers_down_from(int most);
 
 /// The best over schedules, groups of copied nodes and, where ranks may stay idle, numbers of
 /// stages.
+///
+/// Each number of stages is searched by itself, as if there were no other. So a problem with one rank more, and the same
+/// first ranks, finds all that this one does; but for large numbers of stages that a first look finds far from the best.
 class Planner {
  public:
   /// problem   with the most stages that a plan may have; must outlive this.
   explicit Planner(const Problem& problem);
 
-  /// For the objective of the problem's options. May exceed memory: its score says so.
+  /// For the objective of the problem's options. Errors kInvalidArgument where the graph has too few cuts, or no schedule
+  /// does with as few active microbatches as there may be.
   void plan();
 
-  /// What was found. `plan` found something: graphs with too few cuts do not come here.
-  const Problem& problem() const;
-  Candidate candidate() const;
+  /// A plan, and the problem of its number of stages.
+  struct Proposal {
+    const Problem& problem;
+    Candidate candidate;
+  };
+
+  /// The best plan that was found, first, and those of other numbers of stages that are nearly as good. Where stages may
+  /// recompute or offload, and the memory is tight, of each number of stages and schedule the best; else, where none fits,
+  /// of each number of stages. Less effort has one schedule for each.
+  std::vector<Proposal> proposals() const;
+
+  /// What `plan` was after in the end.
+  const Goal& goal() const { return goal_; }
 
  private:
   struct Best {
@@ -36,22 +52,33 @@ class Planner {
     Search::Found found;
   };
 
-  [[noreturn]] void fail_without_cuts() const;
-  void search(const Goal& goal);
-  void try_fewer_stages();
-  void try_copies(const Goal& goal);
-  void try_setting(int num_stages, std::size_t setting, const Goal& goal);
+  [[noreturn]] void fail_without_plans() const;
+  void search(int num_stages);
+  void search_fewer_stages();
+  bool search_near(int num_stages);
+  bool may_win(int num_stages) const;
+  bool looks_good(int num_stages);
+  void try_copies(int num_stages);
+  void try_setting(int num_stages, std::size_t setting);
+  bool has_schedule(int num_stages, const std::string& schedule);
+  Search& search_of(int num_stages, std::size_t setting);
   std::size_t setting(const std::string& schedule, std::vector<graph::NodeId> copied);
-  const Problem& problem(int num_stages, const std::string& schedule);
-  double least_us(int num_stages) const;
+  const Problem& problem(int num_stages, const std::string& schedule) const;
+  Proposal proposal(const Best& best) const;
+  const Best* best() const;
+  const Best* best_of(int num_stages) const;
 
   const Problem& problem_;
   std::vector<std::string> schedules_;
-  double work_us_ = 0;  ///< Of a microbatch.
+  bool splits_backwards_ = false;                   ///< Some schedule.
+  std::vector<std::vector<graph::NodeId>> copies_;  ///< Groups that may pay.
+  StageBound bound_;
+  Goal goal_;
   std::vector<std::unique_ptr<Setting>> settings_;
-  std::map<std::vector<int>, Problem> problems_;  ///< By position of each stage.
+  mutable std::map<std::vector<int>, Problem> problems_;  ///< By position of each stage.
   std::map<std::pair<int, std::size_t>, std::unique_ptr<Search>> searches_;
-  std::optional<Best> best_;
+  std::map<std::pair<int, std::string>, Best> bests_;  ///< By number of stages and schedule.
+  std::string refusal_;  ///< Of the last schedule that holds too many microbatches.
 };
 
 }  // namespace trireme::partition

@@ -6,7 +6,9 @@
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <utility>
 
+#include "trireme/plan/partition/balance.h"
 #include "trireme/plan/partition/chain.h"
 #include "trireme/plan/partition/range_cost.h"
 
@@ -36,11 +38,14 @@ Search::Search(const Problem& problem, const Setting& setting, const SearchEffor
       setting_(setting),
       effort_(effort),
       judge_(problem, setting),
-      places_(setting.planned) {}
+      places_(setting.planned),
+      rules_(setting.planned, problem.options.cuts, problem.options.stage_of, problem.num_stages) {}
 
 std::optional<Search::Found> Search::find(const Goal& goal, const std::vector<Cuts>& starts,
                                           const std::optional<Score>& incumbent) {
   judge_.begin(goal);
+  if (!rules_.is_possible()) return std::nullopt;
+  if (problem_.options.balance != Balance::kSearch) return balanced();
   if (places_.num_partitions(problem_.num_stages) * static_cast<double>(judge_.price()) <=
       static_cast<double>(effort_.exhaustive)) {
     return try_all();
@@ -74,10 +79,24 @@ std::optional<Search::Found> Search::find(const Goal& goal, const std::vector<Cu
   return best;
 }
 
+std::optional<double> Search::step_us(const Cuts& cuts) {
+  if (!suits(cuts)) return std::nullopt;
+  return judge_.step_us(cuts);
+}
+
+std::optional<Search::Found> Search::balanced() {
+  if (std::ssize(places_.all()) + 1 < problem_.num_stages) return std::nullopt;
+  const Cuts cuts = balanced_cuts(setting_.planned, problem_.profile,
+                                  {.balance = problem_.options.balance,
+                                   .num_stages = problem_.num_stages,
+                                   .objective = problem_.options.objective});
+  return Found{cuts, judge_.score(cuts)};
+}
+
 std::optional<Search::Found> Search::try_all() {
   std::optional<Found> best;
   places_.for_each_partition(problem_.num_stages, [&](const Cuts& cuts) {
-    if (!keeps_required(cuts)) return;
+    if (!rules_.keep(cuts)) return;
     if (!best) {
       best = Found{cuts, judge_.score(cuts)};
     } else if (const std::optional<Score> score = judge_.better(cuts, best->score)) {
@@ -127,10 +146,11 @@ Search::Cuts Search::spread_cuts(double power) const {
 std::vector<Search::Cuts> Search::fastest() {
   RangeCost ranges(setting_.planned, problem_.profile, range_rules(problem_, setting_),
                    RangeGoal::kTime);
-  ChainRules rules{places_.allowed(), problem_.options.cuts, {}};
+  std::vector<double> limits;
   for (int s = 0; s < problem_.num_stages; ++s) {
-    rules.limits.push_back(static_cast<double>(problem_.memory_limit(s)));
+    limits.push_back(static_cast<double>(problem_.memory_limit(s)));
   }
+  ChainRules rules = chain_rules(std::move(limits));
   std::vector<Cuts> found;
   for (int round = 0; round < kMaxTightenings; ++round) {
     const std::optional<ChainCuts> chain = cut_chain(ranges, rules);
@@ -152,9 +172,9 @@ std::vector<Search::Cuts> Search::fastest() {
 std::optional<Search::Cuts> Search::least_memory(double max_stage_us) {
   RangeCost ranges(setting_.planned, problem_.profile, range_rules(problem_, setting_),
                    RangeGoal::kMemory);
-  const std::vector<double> limits(static_cast<std::size_t>(problem_.num_stages), max_stage_us);
   const std::optional<ChainCuts> chain =
-      cut_chain(ranges, {places_.allowed(), problem_.options.cuts, limits});
+      cut_chain(ranges, chain_rules(std::vector<double>(
+                            static_cast<std::size_t>(problem_.num_stages), max_stage_us)));
   if (!chain) return std::nullopt;
   return chain->cuts;
 }
@@ -188,7 +208,7 @@ bool Search::place_pair(Found& best, std::size_t first, std::int64_t until) {
     for (auto b = a + 1; b < end && judge_.spent() < until; ++b) {
       cuts[first] = *a;
       cuts[first + 1] = *b;
-      if (!keeps_required(cuts)) continue;
+      if (!rules_.keep(cuts)) continue;
       const std::optional<Score> score = judge_.better(cuts, best.score);
       if (!score) continue;
       best = {cuts, *score};
@@ -203,7 +223,7 @@ void Search::move(Found& best, std::int64_t until) {
   std::size_t at = 0, num_failed = 0;
   while (num_failed < moves.size() && judge_.spent() < until) {
     const std::optional<Cuts> cuts = places_.moved(best.cuts, moves[at]);
-    const bool is_one = cuts && keeps_required(*cuts);
+    const bool is_one = cuts && rules_.keep(*cuts);
     if (const auto score = is_one ? judge_.better(*cuts, best.score) : std::nullopt) {
       best = {*cuts, *score};
       num_failed = 0;
@@ -236,19 +256,18 @@ std::vector<CutMove> Search::moves() const {
   return moves;
 }
 
+ChainRules Search::chain_rules(std::vector<double> limits) const {
+  return {places_.allowed(), rules_.required(), std::move(limits), rules_.windows()};
+}
+
 /// Whether the cuts are ones of this problem.
 bool Search::suits(const Cuts& cuts) const {
-  return static_cast<int>(cuts.size()) + 1 == problem_.num_stages && keeps_required(cuts) &&
+  return static_cast<int>(cuts.size()) + 1 == problem_.num_stages && rules_.keep(cuts) &&
          std::adjacent_find(cuts.begin(), cuts.end(), std::greater_equal<>()) == cuts.end() &&
          std::all_of(cuts.begin(), cuts.end(), [this](int cut) {
            return cut > 0 && cut + 1 < static_cast<int>(places_.allowed().size()) &&
                   places_.allowed()[cut];
          });
-}
-
-bool Search::keeps_required(const Cuts& cuts) const {
-  return std::includes(cuts.begin(), cuts.end(), problem_.options.cuts.begin(),
-                       problem_.options.cuts.end());
 }
 
 }  // namespace trireme::partition

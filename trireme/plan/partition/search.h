@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trireme/plan/partition/cut_places.h"
+#include "trireme/plan/partition/cut_rules.h"
 #include "trireme/plan/partition/judge.h"
 
 namespace trireme::partition {
@@ -25,8 +26,10 @@ struct SearchEffort {
 ///     places, as long as the estimate (estimate.h) improves. Where no such move does, two
 ///     neighbours are put anywhere between theirs.
 ///
+/// Where the options name another balance (balance.h), its cuts are all there is.
+///
 /// What it returns may exceed limits: its score says by how much. Nothing where the graph has too
-/// few allowed cuts.
+/// few allowed cuts, or none that keep the rules.
 class Search {
  public:
   using Cuts = std::vector<int>;
@@ -44,7 +47,11 @@ class Search {
   std::optional<Found> find(const Goal& goal, const std::vector<Cuts>& starts = {},
                             const std::optional<Score>& incumbent = std::nullopt);
 
+  /// Of cuts that were chosen elsewhere; nothing where they are none of this problem.
+  std::optional<double> step_us(const Cuts& cuts);
+
  private:
+  std::optional<Found> balanced();
   std::optional<Found> try_all();
   std::vector<Cuts> starts(const Goal& goal);
   std::vector<Cuts> fastest();
@@ -55,14 +62,15 @@ class Search {
   bool place_pair(Found& best, std::size_t first, std::int64_t until);
   Cuts spread_cuts(double power) const;
   std::vector<CutMove> moves() const;
+  ChainRules chain_rules(std::vector<double> limits) const;
   bool suits(const Cuts& cuts) const;
-  bool keeps_required(const Cuts& cuts) const;
 
   const Problem& problem_;
   const Setting& setting_;
   SearchEffort effort_;
   Judge judge_;
   CutPlaces places_;
+  CutRules rules_;
 };
 
 }  // namespace trireme::partition

@@ -1,7 +1,6 @@
 #include "trireme/plan/partition/what_if.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -9,7 +8,6 @@
 #include <utility>
 
 #include "trireme/error.h"
-#include "trireme/plan/graph/text_table.h"
 #include "trireme/plan/layout/parameter_map.h"
 #include "trireme/plan/partition/what_if_late.h"
 #include "trireme/plan/schedule/schedules.h"
@@ -121,28 +119,6 @@ topology::Topology with_own_cores(topology::Topology topology) {
   std::map<int, int> num_cores;  // By host.
   for (topology::RankPlace& rank : topology.ranks) rank.cores = {num_cores[rank.host]++};
   for (const auto& [host, count] : num_cores) topology.hosts[host].num_cores = count;
-  return topology;
-}
-
-/// Another host like the last one, with as many ranks.
-topology::Topology with_another_host(topology::Topology topology) {
-  const int last = topology.ranks.back().host, host = static_cast<int>(topology.hosts.size());
-  topology.hosts.push_back(topology.hosts[last]);
-  for (topology::RankPlace rank : std::vector(topology.ranks)) {
-    if (rank.host != last) continue;
-    rank.host = host;
-    topology.ranks.push_back(std::move(rank));
-  }
-  return topology;
-}
-
-/// Another rank like the last one, on cores and in memory that its host has more.
-topology::Topology with_another_rank(topology::Topology topology) {
-  topology::RankPlace rank = topology.ranks.back();
-  topology::Host& host = topology.hosts[rank.host];
-  host.memory_bytes += rank.memory_bytes;
-  for (int& core : rank.cores) core = host.num_cores++;
-  topology.ranks.push_back(std::move(rank));
   return topology;
 }
 
@@ -317,12 +293,13 @@ class Player {
     const int each =
         static_cast<int>(step_.plan.stages.size()) / layout::train_role(step_.plan).mesh.pipeline;
     for (const std::string& name : schedule::schedule_names(each)) {
-      if (is_own || name == step_.plan.schedule.name) continue;
+      const bool is_its_own = name == step_.plan.schedule.name;
+      if (is_own || (is_its_own && step_.plan.schedule.parameters.empty())) continue;
       layout::Plan plan = step_.plan;
-      plan.schedule.name = name;
+      plan.schedule = {.name = name, .parameters = {}};
       schedule::deal_out_stages(plan, each);
       plan.roles = step_.plan.roles;  // As many positions and replicas as before.
-      add("schedule " + name, {.plan = &plan});
+      add(is_its_own ? "any number of active microbatches" : "schedule " + name, {.plan = &plan});
     }
     layout::Plan kept = step_.plan;
     for (layout::Stage& stage : kept.stages) {
@@ -341,6 +318,9 @@ class Player {
                              .copied_nodes = step_.plan.copied_nodes,
                              .may_idle = true};
     options.forecast = step_.options;
+    const auto& parameters = step_.plan.schedule.parameters;
+    const auto active = parameters.find(std::string(schedule::kActiveMicrobatches));
+    if (active != parameters.end()) options.active_microbatches = static_cast<int>(active->second);
     return options;
   }
 
@@ -359,9 +339,11 @@ class Player {
     PartitionOptions options = options_of_new_plan();
     add_new_plan("the fastest plan for these ranks", step_.topology, options);
     if (has_links(step_.profile, profile::LinkKind::kNetwork)) {
-      add_new_plan("a host more, and a new plan", with_another_host(step_.topology), options);
+      add_new_plan("a host more, and a new plan", topology::with_another_host(step_.topology),
+                   options);
     } else {
-      add_new_plan("a rank more, and a new plan", with_another_rank(step_.topology), options);
+      add_new_plan("a rank more, and a new plan", topology::with_another_rank(step_.topology),
+                   options);
     }
     for (const topology::RankPlace& rank : step_.topology.ranks) {
       options.device_memory_bytes = std::max(options.device_memory_bytes, 2 * rank.memory_bytes);
@@ -374,27 +356,8 @@ class Player {
   std::vector<WhatIf> changes_;
 };
 
-std::string number(const char* format, double value) {
-  char text[400];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
 }  // namespace
 
 WhatIfs what_if(const PlannedStep& step) { return Player(step).play(); }
-
-std::string show(const WhatIfs& what_ifs) {
-  graph::Table table({"what if", ">step ms", ">a sample us", ">faster", ">peak"});
-  const auto add = [&](const WhatIf& one) {
-    const double faster =
-        one.us_per_sample > 0 ? what_ifs.now.us_per_sample / one.us_per_sample : 1;
-    table.add({one.change, number("%.3f", one.step_us / 1000), number("%.1f", one.us_per_sample),
-               number("%.3fx", faster), graph::bytes_text(one.peak_bytes)});
-  };
-  add(what_ifs.now);
-  for (const WhatIf& one : what_ifs.changes) add(one);
-  return table.text();
-}
 
 }  // namespace trireme::partition

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <deque>
+#include <limits>
 #include <utility>
 
 #include "trireme/error.h"
-#include "trireme/plan/schedule/schedule_check.h"
 #include "trireme/plan/schedule/v_schedules.h"
 
 namespace trireme::schedule {
@@ -77,8 +78,31 @@ Schedule make_simple(int num_stages, int num_microbatches, int stages_per_rank) 
 
 namespace {
 
-/// ahead   how many times as many forwards go before the first backward as have to; 1 with several stages on a rank.
-Schedule interleave(int num_stages, int num_microbatches, int stages_per_rank, int ahead) {
+/// How far ranks run ahead.
+struct Pace {
+  int ahead =
+      1;  ///< Times as many forwards before the first backward as have to; 1 with several stages on a rank.
+  int active = 0;  ///< Microbatches that may be; 0: any number.
+
+  /// Actions that may follow one before what ended that, of `wanted`.
+  int limited(int wanted, int stages_per_rank) const {
+    if (active == 0) return wanted;
+    return static_cast<int>(
+        std::min<std::int64_t>(wanted, std::int64_t{active} * stages_per_rank - 1));
+  }
+};
+
+/// Forwards of a rank before its first backward comes with one.
+int warmup_of(int rank, int num_ranks, int stages_per_rank, int round, const Pace& pace) {
+  // Until the first backward is back from the last stage, only forwards are ready.
+  const int distance = num_ranks - 1 - rank;
+  if (stages_per_rank == 1) return pace.limited(pace.ahead * distance, 1);
+  // The first of them is behind those of all stages before it.
+  const int least = (stages_per_rank - 1) * round;
+  return std::max(pace.limited(2 * distance + least, stages_per_rank), least);
+}
+
+Schedule interleave(int num_stages, int num_microbatches, int stages_per_rank, const Pace& pace) {
   const int num_ranks = check_shape(num_stages, num_microbatches, stages_per_rank);
   Schedule schedule{num_stages, num_microbatches, {}};
   schedule.ranks.resize(num_ranks);
@@ -86,10 +110,7 @@ Schedule interleave(int num_stages, int num_microbatches, int stages_per_rank, i
   for (int rank = 0; rank < num_ranks; ++rank) {
     const std::vector<Action> forwards = rounds(schedule, rank, ActionKind::kForward);
     const std::vector<Action> backwards = rounds(schedule, rank, ActionKind::kBackward);
-    // Until the first backward is back from the last stage, only forwards are ready.
-    const int distance = num_ranks - 1 - rank;
-    const int warmup =
-        stages_per_rank == 1 ? ahead * distance : 2 * distance + (stages_per_rank - 1) * round;
+    const int warmup = warmup_of(rank, num_ranks, stages_per_rank, round, pace);
     std::vector<Action>& actions = schedule.ranks[rank];
     auto backward = backwards.begin();
     for (std::size_t f = 0; f < forwards.size(); ++f) {
@@ -101,10 +122,15 @@ Schedule interleave(int num_stages, int num_microbatches, int stages_per_rank, i
   return schedule;
 }
 
-/// Ws come `ahead` times as many Is behind theirs as the rank's number says.
-Schedule split_backwards(int num_stages, int num_microbatches, int stages_per_rank, int ahead) {
-  Schedule schedule = interleave(num_stages, num_microbatches, stages_per_rank, ahead);
-  for (int rank = 0; std::cmp_less(rank, schedule.ranks.size()); ++rank) {
+/// Ws come `ahead` times as many Is behind theirs as the rank's number says, where so many microbatches may be active.
+Schedule split_backwards(int num_stages, int num_microbatches, int stages_per_rank,
+                         const Pace& pace) {
+  Schedule schedule = interleave(num_stages, num_microbatches, stages_per_rank, pace);
+  const auto num_ranks = static_cast<int>(schedule.ranks.size());
+  const int round = round_sizes(num_microbatches, num_ranks).front();
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    const int warmup = warmup_of(rank, num_ranks, stages_per_rank, round, pace);
+    const int behind = pace.limited(warmup + pace.ahead * rank, stages_per_rank) - warmup;
     std::vector<Action> actions;
     std::deque<Action> waiting;
     for (const Action& action : schedule.ranks[rank]) {
@@ -113,7 +139,7 @@ Schedule split_backwards(int num_stages, int num_microbatches, int stages_per_ra
       actions.push_back(is_backward ? Action{ActionKind::kBackwardInput, stage, m} : action);
       if (!is_backward) continue;
       waiting.push_back({ActionKind::kBackwardWeight, stage, m});
-      if (std::cmp_less_equal(waiting.size(), ahead * rank)) continue;
+      if (std::cmp_less_equal(waiting.size(), behind)) continue;
       actions.push_back(waiting.front());
       waiting.pop_front();
     }
@@ -125,33 +151,38 @@ Schedule split_backwards(int num_stages, int num_microbatches, int stages_per_ra
 
 }  // namespace
 
-Schedule make_interleaved(int num_stages, int num_microbatches, int stages_per_rank) {
-  return interleave(num_stages, num_microbatches, stages_per_rank, 1);
+Schedule make_interleaved(int num_stages, int num_microbatches, int stages_per_rank,
+                          int active_microbatches) {
+  return interleave(num_stages, num_microbatches, stages_per_rank, {.active = active_microbatches});
 }
 
-Schedule make_zero_bubble(int num_stages, int num_microbatches, int stages_per_rank) {
-  return split_backwards(num_stages, num_microbatches, stages_per_rank, 1);
+Schedule make_zero_bubble(int num_stages, int num_microbatches, int stages_per_rank,
+                          int active_microbatches) {
+  return split_backwards(num_stages, num_microbatches, stages_per_rank,
+                         {.active = active_microbatches});
 }
 
-Schedule make_zero_bubble_h2(int num_stages, int num_microbatches) {
-  return split_backwards(num_stages, num_microbatches, 1, 2);
+Schedule make_zero_bubble_h2(int num_stages, int num_microbatches, int active_microbatches) {
+  return split_backwards(num_stages, num_microbatches, 1,
+                         {.ahead = 2, .active = active_microbatches});
 }
 
 namespace {
 
 struct Entry {
   std::string_view name;
-  Schedule (*make)(int num_stages, int num_microbatches, int stages_per_rank);
+  Schedule (*make)(int num_stages, int num_microbatches, int stages_per_rank, int active);
   int stages_per_rank = 0;  ///< The only number that it can have; 0: any.
 };
 
 constexpr std::array kSchedules = {
-    Entry{"simple", make_simple},
+    Entry{"simple", [](int p, int m, int v, int) { return make_simple(p, m, v); }},
     Entry{"interleaved", make_interleaved},
     Entry{"zero_bubble", make_zero_bubble},
-    Entry{"zero_bubble_h2", [](int p, int m, int) { return make_zero_bubble_h2(p, m); }, 1},
-    Entry{"v_half", [](int p, int m, int) { return make_v_half(p, m); }, 2},
-    Entry{"v_min", [](int p, int m, int) { return make_v_min(p, m); }, 2},
+    Entry{"zero_bubble_h2",
+          [](int p, int m, int, int active) { return make_zero_bubble_h2(p, m, active); }, 1},
+    Entry{"v_half", [](int p, int m, int, int) { return make_v_half(p, m); }, 2},
+    Entry{"v_min", [](int p, int m, int, int) { return make_v_min(p, m); }, 2},
 };
 
 bool can_have(const Entry& entry, int stages_per_rank) {
@@ -172,15 +203,66 @@ const Entry& entry_of(std::string_view name) {
 
 Schedule make_schedule(std::string_view name, int num_stages, int num_microbatches,
                        int stages_per_rank) {
-  const Entry& entry = entry_of(name);
+  return make_schedule(layout::ScheduleChoice{.name = std::string(name), .parameters = {}},
+                       num_stages, num_microbatches, stages_per_rank);
+}
+
+namespace {
+
+/// 0: any number. Errors of `make_schedule`.
+int active_microbatches(const layout::ScheduleChoice& choice) {
+  int active = 0;
+  for (const auto& [parameter, number] : choice.parameters) {
+    if (parameter != kActiveMicrobatches) {
+      refuse("the schedule '" + choice.name + "' has no parameter '" + parameter +
+             "'; leave it out");
+    }
+    if (number < 1 || number > std::numeric_limits<int>::max()) {
+      refuse("active_microbatches is a number from 1 on, not " + std::to_string(number));
+    }
+    active = static_cast<int>(number);
+  }
+  return active;
+}
+
+}  // namespace
+
+Schedule make_schedule(const layout::ScheduleChoice& choice, int num_stages, int num_microbatches,
+                       int stages_per_rank) {
+  const Entry& entry = entry_of(choice.name);
   check_shape(num_stages, num_microbatches, stages_per_rank);
   if (!can_have(entry, stages_per_rank)) {
     const std::string stages = entry.stages_per_rank == 1 ? " stage" : " stages";
-    refuse("the schedule '" + std::string(name) + "' has " + std::to_string(entry.stages_per_rank) +
+    refuse("the schedule '" + choice.name + "' has " + std::to_string(entry.stages_per_rank) +
            stages + " on every rank, not " + std::to_string(stages_per_rank) +
            "; see --stages-per-rank");
   }
-  return entry.make(num_stages, num_microbatches, stages_per_rank);
+  const int active = active_microbatches(choice);
+  Schedule schedule = entry.make(num_stages, num_microbatches, stages_per_rank, 0);
+  if (active == 0 || most_active(schedule) <= active) return schedule;
+  schedule = entry.make(num_stages, num_microbatches, stages_per_rank, active);
+  if (const int most = most_active(schedule); most > active) {
+    refuse("the schedule '" + choice.name + "' of " + std::to_string(num_stages) + " stages and " +
+           std::to_string(num_microbatches) + " microbatches holds " + std::to_string(most) +
+           " of these on a rank, and active_microbatches says " + std::to_string(active) +
+           "; ask for " + std::to_string(most) +
+           " or more, or take interleaved with one stage a rank, which does with 1");
+  }
+  return schedule;
+}
+
+int most_active(const Schedule& schedule) {
+  const auto num_ranks = static_cast<int>(schedule.ranks.size());
+  const int each = schedule.num_stages / num_ranks;
+  int most = 0;
+  for (const std::vector<Action>& actions : schedule.ranks) {
+    int now = 0;
+    for (const Action& action : actions) {
+      if (action.kind == ActionKind::kForward) most = std::max(most, ++now);
+      if (action.kind == ActionKind::kBackward || action.kind == ActionKind::kBackwardWeight) --now;
+    }
+  }
+  return (most + each - 1) / each;
 }
 
 bool splits_backwards(const Schedule& schedule) {
@@ -190,101 +272,8 @@ bool splits_backwards(const Schedule& schedule) {
   });
 }
 
-namespace {
-
-/// The actions that a plan has of its own, for its stages and microbatches.
-Schedule custom_schedule(const layout::Plan& plan) {
-  Schedule schedule{
-      static_cast<int>(plan.stages.size()), layout::num_microbatches_of_replica(plan), {}};
-  for (const std::vector<std::string>& actions : plan.schedule.actions) {
-    std::vector<Action>& rank = schedule.ranks.emplace_back();
-    for (const std::string& action : actions) rank.push_back(parse_action(action));
-  }
-  for (int s = 0; s < schedule.num_stages; ++s) {
-    schedule.positions.push_back(layout::position_of(plan, s));
-  }
-  check(schedule);
-  return schedule;
-}
-
-void check_choice(const layout::ScheduleChoice& choice) {
-  if (!choice.parameters.empty()) {
-    refuse("the schedule '" + choice.name + "' has no parameter '" +
-           choice.parameters.begin()->first + "'; leave it out");
-  }
-  if (choice.name == layout::kCustomSchedule) return;
-  entry_of(choice.name);
-  if (choice.actions.empty()) return;
-  refuse("the schedule '" + choice.name +
-         "' has actions of its own; name it custom to have others");
-}
-
-}  // namespace
-
 int least_stages_per_rank(std::string_view name) {
   return name.empty() ? 1 : std::max(entry_of(name).stages_per_rank, 1);
-}
-
-namespace {
-
-/// One replica, with the stages where `order` runs them.
-void place_stages(layout::Plan& plan, const Schedule& order) {
-  const auto num_ranks = static_cast<int>(order.ranks.size());
-  for (layout::Role& role : plan.roles) {
-    if (role.name == "train") role.mesh.pipeline = num_ranks;
-  }
-  for (int s = 0; s < order.num_stages; ++s) {
-    plan.stages[s].position.reset();
-    if (order.rank_of(s) != s) plan.stages[s].position = order.rank_of(s);
-  }
-}
-
-}  // namespace
-
-void deal_out_stages(layout::Plan& plan, int stages_per_rank) {
-  place_stages(plan, make_schedule(plan.schedule.name, static_cast<int>(plan.stages.size()), 1,
-                                   stages_per_rank));
-}
-
-void set_schedule(layout::Plan& plan, const Schedule& schedule) {
-  check(schedule);
-  const int num_microbatches = layout::num_microbatches_of_replica(plan);
-  if (std::cmp_not_equal(schedule.num_stages, plan.stages.size()) ||
-      schedule.num_microbatches != num_microbatches) {
-    refuse("the schedule is for " + std::to_string(schedule.num_stages) + " stages and " +
-           std::to_string(schedule.num_microbatches) + " microbatches, the plan has " +
-           std::to_string(plan.stages.size()) + " and " + std::to_string(num_microbatches) +
-           " on each replica");
-  }
-  place_stages(plan, schedule);
-  plan.schedule = {.name = std::string(layout::kCustomSchedule), .parameters = {}};
-  for (const std::vector<Action>& rank : schedule.ranks) {
-    std::vector<std::string>& actions = plan.schedule.actions.emplace_back();
-    for (const Action& action : rank) actions.push_back(to_text(action));
-  }
-}
-
-Schedule schedule_of(const layout::Plan& plan) {
-  const layout::ScheduleChoice& choice = plan.schedule;
-  check_choice(choice);
-  if (choice.name == layout::kCustomSchedule) return custom_schedule(plan);
-  const auto num_stages = static_cast<int>(plan.stages.size());
-  const int num_ranks = layout::train_role(plan).mesh.pipeline;
-  if (num_stages % num_ranks != 0) {
-    refuse(std::to_string(num_stages) + " stages cannot be dealt out to a pipeline of " +
-           std::to_string(num_ranks) + " ranks: the schedule '" + choice.name +
-           "' runs as many on each");
-  }
-  Schedule schedule = make_schedule(
-      choice.name, num_stages, layout::num_microbatches_of_replica(plan), num_stages / num_ranks);
-  for (int s = 0; s < num_stages; ++s) {
-    const int position = layout::position_of(plan, s);
-    if (position == schedule.rank_of(s)) continue;
-    refuse("stage " + std::to_string(s) + " is at position " + std::to_string(position) +
-           " of the pipeline; the schedule '" + choice.name + "' runs it at " +
-           std::to_string(schedule.rank_of(s)));
-  }
-  return schedule;
 }
 
 Schedule forwards(const std::vector<int>& positions, int num_microbatches, int round) {

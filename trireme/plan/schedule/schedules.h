@@ -40,14 +40,17 @@ Schedule make_simple(int num_stages, int num_microbatches, int stages_per_rank =
 /// little longer.
 ///
 /// Memory   stage s holds the activations of at most min(m, p - s) microbatches; `make_simple`,
-///          of all m. With v > 1, rank r of at most min(mv, 2 (p - r - 1) + (v - 1) p + 1) of its stages.
+///          of all m. With v > 1, rank r of at most min(mv, 2 (p - r - 1) + (v - 1) p + 1) of its stages. Where
+///          `active_microbatches` is not 0, at most v times that, by fewer forwards before the first backward; the
+///          (v - 1) p that must come are not left out.
 /// Time     (m + p - 1)(f + b) with p equal stages, the same as `make_simple`; with v > 1 and m a multiple of p,
-///          (m + (p - 1) / v)(f + b) of a rank's whole part.
+///          (m + (p - 1) / v)(f + b) of a rank's whole part. Longer where fewer are active than that holds.
 ///
 /// num_stages, num_microbatches   as for `make_simple`.
 /// Source   PipeDream-Flush: Narayanan et al., ICML 2021, section 3.2 (arXiv 2006.09503); v > 1: the same, SC 2021,
 ///          section 2.2 (arXiv 2104.04473).
-Schedule make_interleaved(int num_stages, int num_microbatches, int stages_per_rank = 1);
+Schedule make_interleaved(int num_stages, int num_microbatches, int stages_per_rank = 1,
+                          int active_microbatches = 0);
 
 /// 1F1B whose backwards are split: the gradient of inputs (I), which the stage before waits for, and that of weights
 /// (W), which fills the time in which 1F1B waits.
@@ -62,9 +65,10 @@ Schedule make_interleaved(int num_stages, int num_microbatches, int stages_per_r
 ///          and of those between I and W, r + 1 of them, what their Ws need besides.
 /// Time     m (f + i + w) + (p - 1)(i + max(0, f - w)) with p equal stages and m >= p.
 ///
-/// num_stages, num_microbatches   as for `make_simple`.
+/// num_stages, num_microbatches   as for `make_simple`; active_microbatches as for `make_interleaved`, whose Ws come earlier too.
 /// Source   ZB-H1: Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024 (arXiv 2401.10241), section 2.
-Schedule make_zero_bubble(int num_stages, int num_microbatches, int stages_per_rank = 1);
+Schedule make_zero_bubble(int num_stages, int num_microbatches, int stages_per_rank = 1,
+                          int active_microbatches = 0);
 
 /// The same with twice as many forwards before a rank's first I, and Ws twice as far behind Is: waits for a microbatch that
 /// takes longer than others are spared, as is i + w - f of the first one, for activations of more microbatches.
@@ -77,9 +81,13 @@ Schedule make_zero_bubble(int num_stages, int num_microbatches, int stages_per_r
 /// Memory   every stage holds the activations of at most min(m, 2p - 1) microbatches.
 /// Time     m (f + i + w) + (p - 1) f, the least that there is, with p equal stages and m >= 2p.
 ///
-/// num_stages, num_microbatches   as for `make_simple`.
+/// num_stages, num_microbatches, active_microbatches   as for `make_zero_bubble`.
 /// Source   ZB-H2 of the same, but that all ranks end a step together.
-Schedule make_zero_bubble_h2(int num_stages, int num_microbatches);
+Schedule make_zero_bubble_h2(int num_stages, int num_microbatches, int active_microbatches = 0);
+
+/// The parameter that all schedules have: the most microbatches whose activations a rank holds at once, from F until B or
+/// W, of all its stages together as if each were whole. At least 1.
+inline constexpr std::string_view kActiveMicrobatches = "active_microbatches";
 
 /// The schedule `name` for stages on `num_stages / stages_per_rank` ranks: `simple`, `interleaved`, `zero_bubble`,
 /// with one stage a rank `zero_bubble_h2`, with two `v_half` or `v_min` (v_schedules.h).
@@ -88,6 +96,18 @@ Schedule make_zero_bubble_h2(int num_stages, int num_microbatches);
 ///          cannot have these numbers.
 Schedule make_schedule(std::string_view name, int num_stages, int num_microbatches,
                        int stages_per_rank = 1);
+
+/// The same with the parameters of `choice`, whose name is not `custom`.
+///
+/// Errors   also kInvalidArgument where it has no such parameter, or holds more microbatches than are to be active,
+///          saying how many it needs.
+Schedule make_schedule(const layout::ScheduleChoice& choice, int num_stages, int num_microbatches,
+                       int stages_per_rank = 1);
+
+/// Most microbatches whose activations a rank holds at once, as kActiveMicrobatches counts them, rounded up.
+///
+/// schedule   as many stages on each rank.
+int most_active(const Schedule& schedule);
 
 /// The least stages on a rank that the schedule `name` can have; 1 for an empty name. Errors as above.
 int least_stages_per_rank(std::string_view name);
@@ -105,8 +125,8 @@ void set_schedule(layout::Plan& plan, const Schedule& schedule);
 
 /// The schedule of a plan: as above, or for the name `custom` the actions that the plan has.
 ///
-/// Errors   also kInvalidArgument where the plan's stages stand at other positions than the schedule says, where a
-///          schedule has parameters, which none has so far, and those of `check` for actions of the plan's own.
+/// Errors   also kInvalidArgument where the plan's stages stand at other positions than the schedule says, where the name
+///          `custom` has parameters, and those of `check` for actions of the plan's own.
 Schedule schedule_of(const layout::Plan& plan);
 
 /// Forwards alone, of an evaluation: each rank goes round its stages, `round` microbatches of each.

@@ -93,6 +93,27 @@ std::vector<SharedCores> shared_cores(const Topology& topology) {
   return result;
 }
 
+Topology with_another_host(Topology topology) {
+  const int last = topology.ranks.back().host, host = static_cast<int>(topology.hosts.size());
+  topology.hosts.push_back(topology.hosts[last]);
+  topology.hosts.back().name += " again";
+  for (RankPlace rank : std::vector(topology.ranks)) {
+    if (rank.host != last) continue;
+    rank.host = host;
+    topology.ranks.push_back(std::move(rank));
+  }
+  return topology;
+}
+
+Topology with_another_rank(Topology topology) {
+  RankPlace rank = topology.ranks.back();
+  Host& host = topology.hosts[rank.host];
+  host.memory_bytes += rank.memory_bytes;
+  for (int& core : rank.cores) core = host.num_cores++;
+  topology.ranks.push_back(std::move(rank));
+  return topology;
+}
+
 void check(const Topology& topology) {
   if (topology.ranks.empty()) fail("it has no ranks");
   check_hosts(topology.hosts);

@@ -41,6 +41,12 @@ struct SharedCores {
 /// Every rank is in exactly one entry. topology: one that passes `check`.
 std::vector<SharedCores> shared_cores(const Topology& topology);
 
+/// Another host like the last rank's, with as many ranks.
+Topology with_another_host(Topology topology);
+
+/// Another rank like the last one, on cores and in memory that its host has more.
+Topology with_another_rank(Topology topology);
+
 /// kInvalidArgument, naming rank and host, where a rank's host or cores do not exist or a number is
 /// not positive.
 void check(const Topology& topology);
