@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 
 from registry import Inputs, Outputs, Peer, peer
@@ -23,7 +26,11 @@ def counted(words: int, errors: int) -> Outputs:
 def log_mel_torchaudio(inputs: Inputs, threads: int) -> Peer:
     import torch
 
-    # Its last release knows an older CUDA than this torch, and says so; features are Python over torch.
+    # It has a venv of its own. Its last release knows an older CUDA than this torch, and says so; features are Python
+    # over torch.
+    sys.path += map(
+        str, Path(__file__).resolve().parents[2].glob("build/torchaudio/venv/lib/*/site-packages")
+    )
     cuda, torch.version.cuda = torch.version.cuda, None
     try:
         import torchaudio

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import sys
 import unittest
 import wave
+from pathlib import Path
 from typing import Any
 
 import judging
@@ -15,7 +17,11 @@ judging.require("numpy", "safetensors", "torch")
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
-# torchaudio's last release knows an older CUDA than this torch, and says so; what is used of it is Python over torch.
+# torchaudio has a venv of its own (requirements-torchaudio.txt). Its last release knows an older CUDA than this torch,
+# and says so; what is used of it is Python over torch.
+sys.path += map(
+    str, Path(__file__).resolve().parents[2].glob("build/torchaudio/venv/lib/*/site-packages")
+)
 _cuda, torch.version.cuda = torch.version.cuda, None
 judging.require("torchaudio")
 import torchaudio  # noqa: E402

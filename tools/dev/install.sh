@@ -95,7 +95,8 @@ is_filled() {
 
 # Where they cannot be installed, the tests that need them are skipped, and say so.
 install_judges() {
-  (fill_venv requirements-judges.txt "reference implementations of kernels and metrics") ||
+  (fill_venv requirements-judges.txt "reference implementations of kernels and metrics" &&
+    fill_venv requirements-torchaudio.txt "torchaudio, which other packages must not find" build/torchaudio/venv) ||
     echo "dev: no reference implementations: the tests judges/* will be skipped" >&2
 }
 
