@@ -89,7 +89,7 @@ def test_cross_entropy_is_that_of_torch() -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(ValueError, match="expected 4D input"):
         trireme.nn.BatchNorm2d(5)(torch.randn(3, 5))
-    with pytest.raises(RuntimeError, match="input must be of type Float, is Double"):
+    with pytest.raises(RuntimeError, match="input must be of type Float or BFloat16, is Double"):
         trireme.nn.BatchNorm2d(5)(torch.randn(3, 5, 2, 2).double())
     with pytest.raises(RuntimeError, match=r"residual must have shape \[3, 5, 2, 2\]"):
         trireme.nn.BatchNorm2d(5)(torch.randn(3, 5, 2, 2), torch.randn(3, 5, 2, 1))
