@@ -38,6 +38,11 @@ using Clock = std::chrono::steady_clock;
 using Words = std::vector<std::string>;
 using Variables = std::map<std::string, std::string>;
 
+inline Words with(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
 inline constexpr std::chrono::milliseconds kPatience = 60s;  // of a test for what must happen
 
 /// Within which ranks have to end: 2 s where nothing else runs, longer where others share the cores.
