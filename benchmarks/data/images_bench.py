@@ -14,12 +14,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import torchvision
+from in_turn import in_turn
 from photos import HEIGHT, WIDTH, make_images
 from served import Served
 from torch.utils.data import DataLoader
@@ -124,16 +126,8 @@ def measure(ours: Ours, folder: Path, arguments: argparse.Namespace) -> list[dic
     rows = []
     for threads in arguments.threads:
         for name, theirs in peers_of(folder, threads, arguments.peers).items():
-            ours.seconds(threads, ours.count)
-            theirs(ours.count)
-            pairs = []
-            for round_index in range(arguments.rounds):
-                if round_index % 2 == 0:
-                    mine = ours.seconds(threads, ours.count)
-                    pairs.append((mine, theirs(ours.count)))
-                else:
-                    other = theirs(ours.count)
-                    pairs.append((ours.seconds(threads, ours.count), other))
+            mine = partial(ours.seconds, threads, ours.count)
+            pairs = in_turn(arguments.rounds, mine, partial(theirs, ours.count))
             row = {
                 "threads": threads,
                 "peer": name,

@@ -13,9 +13,11 @@ import statistics
 import sys
 import tarfile
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from in_turn import in_turn
 from photos import make_images
 from served import Served
 
@@ -39,14 +41,11 @@ def write_shards(folder: Path, images: list[Path], count: int) -> list[Path]:
 def measure(ours: Served, peer: Served, rounds: int) -> tuple[list[dict[str, Any]], bool]:
     rows, is_equal = [], True
     for order in ("in_order", "shuffled"):
-        pairs = []
-        for round_index in range(-1, rounds):
-            turn = (ours, peer) if round_index % 2 else (peer, ours)
-            answers = {reader: reader.ask(order).split() for reader in turn}
-            is_equal &= answers[ours][1:] == answers[peer][1:]
-            if round_index >= 0:
-                pairs.append((float(answers[ours][0]), float(answers[peer][0])))
-        count = int(answers[ours][1])
+        answers = in_turn(rounds, partial(ours.ask, order), partial(peer.ask, order))
+        read = [(mine.split(), other.split()) for mine, other in answers]
+        is_equal &= all(mine[1:] == other[1:] for mine, other in read)
+        pairs = [(float(mine[0]), float(other[0])) for mine, other in read]
+        count = int(read[0][0][1])
         row = {
             "order": order,
             "ours_records_per_s": count / statistics.median(a for a, _ in pairs),
