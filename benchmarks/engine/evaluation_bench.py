@@ -1,9 +1,9 @@
-"""What evaluations by a process of its own cost the steps: a T5 on one core, alone, beside another training, and
-evaluated by `trireme follow` on the other core.
+"""What evaluations by a process of its own cost the steps: a T5 trains on one core, and `trireme follow` evaluates its
+checkpoints on the other.
 
-Any process on the other core takes memory's bandwidth: what evaluations cost is the third over the second, which also
-pays for the checkpoints that are evaluated. Times are from the end of step FIRST to the end of the last one; runs in
-turn, ratios within a round. All end with the same bytes of weights.
+A machine drifts by more than evaluations cost. So everything is taken from one run, in which an evaluation ends long
+before the next checkpoint: in each period, from one checkpoint to the next, the steps after its evaluation are those
+of a training alone. The losses are compared, to the bit, with those of a run without evaluations.
 """
 
 import argparse
@@ -16,21 +16,19 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 MODEL = ["--model", "t5", "--t5-size", "demo"]
-FIRST = 3  # the steps before it capture and warm up
-
-
-WAYS = ["alone", "beside", "evaluated"]
+ALONE_STEPS = 10
 
 
 @dataclass
-class Trained:
-    """A run: milliseconds a step, how many evaluations were made of it, its weights."""
+class Period:
+    """Milliseconds a step: of all steps, of those during the evaluation, and of those after it."""
 
-    step_ms: float
-    num_evaluations: int
-    weights: bytes
+    all_ms: float
+    during_ms: float
+    after_ms: float
 
 
 class Bench:
@@ -55,36 +53,19 @@ class Bench:
     def call(self, core: int, *words: str) -> None:
         end(self.start(core, *words))
 
-    def train(self, run: Path, way: str) -> Trained:
-        """`way`: alone, beside or evaluated."""
-        is_evaluated = way == "evaluated"
-        weights = self.folder / "weights.safetensors"
-        every = str(self.options.every) if is_evaluated else "0"
-        words = ["--checkpoint-every", every, "--evaluate-every", every]
-        if is_evaluated:
-            words.append("--evaluate-elsewhere")
+    def train(self, name: str, steps: int, *words: str) -> list[dict[str, Any]]:
+        """The lines of the run's metrics; evaluated where `words` say that somebody else evaluates."""
+        run = self.folder / name
         training = self.start(
             *(self.train_core, "train", "--plan", str(self.plan), "--run", str(run)),
-            *("--steps", str(self.options.steps), "--save", str(weights), *words),
+            *("--steps", str(steps), *words),
         )
-        other = None
-        if is_evaluated:
+        if "--evaluate-elsewhere" in words:
             while training.poll() is None and not (run / "run.json").exists():
                 time.sleep(0.05)
             end(self.start(self.evaluation_core, "follow", "--run", str(run)))
-        elif way == "beside":
-            plan = ("--plan", str(self.plan), "--steps", "1000000", "--checkpoint-every", "0")
-            other = self.start(self.evaluation_core, "train", *plan)
         end(training)
-        if other is not None:
-            other.kill()
-            other.communicate()
-        lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-        ends = {line["step"]: line["time_ms"] for line in lines if "step_ms" in line}
-        took = (max(ends.values()) - ends[FIRST]) / (max(ends) - FIRST)
-        evaluations = run / "evaluations.jsonl"
-        num_evaluations = len(evaluations.read_text().splitlines()) // 2 if is_evaluated else 0
-        return Trained(took, num_evaluations, weights.read_bytes())
+        return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
 def end(process: "subprocess.Popen[str]") -> None:
@@ -93,39 +74,60 @@ def end(process: "subprocess.Popen[str]") -> None:
         sys.exit(f"{process.args!r}: {output}")
 
 
+def losses(lines: list[dict[str, Any]]) -> list[float]:
+    return [line["loss"] for line in lines if "step_ms" in line]
+
+
+def period(ends: dict[int, int], evaluated: int, first: int, last: int) -> Period:
+    """Steps [first, last): their checkpoint was evaluated at the time `evaluated`; `ends` are the steps' own."""
+
+    def mean(steps: list[int]) -> float:
+        if not steps:
+            sys.exit(
+                f"steps {first} to {last}: all of them during or after the evaluation; change --every"
+            )
+        return statistics.mean(ends[step] - ends[step - 1] for step in steps)
+
+    steps = list(range(first, last))
+    during = [step for step in steps if ends[step] <= evaluated]
+    after = [step for step in steps if ends[step - 1] > evaluated]
+    return Period(mean(steps), mean(during), mean(after))
+
+
+def periods(lines: list[dict[str, Any]], every: int) -> list[Period]:
+    ends = {line["step"]: line["time_ms"] for line in lines if "step_ms" in line}
+    evaluated = {line["step"]: line["time_ms"] for line in lines if "evaluation" in line}
+    firsts = range(every, max(ends) + 2 - every, every)
+    return [period(ends, evaluated[first], first, first + every) for first in firsts]
+
+
+def show(name: str, ratios: list[float]) -> None:
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    print(f"  {name:34} {middle - 1:+.1%}, half of them {low - 1:+.1%} to {high - 1:+.1%}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
-    parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--every", type=int, default=50, help="steps between evaluations")
+    parser.add_argument("--periods", type=int, default=8)
+    parser.add_argument("--every", type=int, default=30, help="steps between evaluations")
     options = parser.parse_args()
     if len(os.sched_getaffinity(0)) < 2:
         sys.exit("two cores are needed")
-    took: dict[str, list[float]] = {way: [] for way in WAYS}
-    weights = set()
-    num_evaluations = 0
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options.program, Path(folder), options)
-        for turn in range(options.rounds):
-            for way in WAYS if turn % 2 == 0 else reversed(WAYS):
-                run = bench.train(Path(folder, f"run{turn}{way}"), way)
-                took[way].append(run.step_ms)
-                num_evaluations += run.num_evaluations
-                weights.add(run.weights)
-            print(", ".join(f"{way} {took[way][-1]:.1f} ms" for way in WAYS), flush=True)
-    if len(weights) != 1 or num_evaluations == 0:
-        sys.exit(f"{len(weights)} different weights, {num_evaluations} evaluations")
-    print(f"{num_evaluations} evaluations; medians of a step:")
-    for way in WAYS:
-        print(f"  {way:10} {statistics.median(took[way]):8.1f} ms")
-    for other in ("alone", "beside"):
-        ratios = [b / a for a, b in zip(took[other], took["evaluated"], strict=True)]
-        low, high = min(ratios) - 1, max(ratios) - 1
-        print(
-            f"evaluated over {other}: {statistics.median(ratios) - 1:+.1%} ({low:+.1%} to {high:+.1%})"
-        )
-    print("All ended with the same bytes of weights")
+        alone = bench.train("alone", ALONE_STEPS, "--checkpoint-every", "0")
+        every = str(options.every)
+        words = ("--checkpoint-every", every, "--evaluate-every", every, "--evaluate-elsewhere")
+        lines = bench.train("evaluated", options.every * (options.periods + 1), *words)
+    if losses(alone) != losses(lines)[:ALONE_STEPS]:
+        sys.exit("losses differ from those of a run without evaluations")
+    found = periods(lines, options.every)
+    after_ms = statistics.median(p.after_ms for p in found)
+    print(f"{len(found)} evaluations, a step takes {after_ms:.1f} ms; the median over them costs")
+    show("a step during the evaluation", [p.during_ms / p.after_ms for p in found])
+    show("a step of the run, with checkpoints", [p.all_ms / p.after_ms for p in found])
+    print(f"The first {ALONE_STEPS} losses are those of a run without evaluations, to the bit")
 
 
 if __name__ == "__main__":
