@@ -17,9 +17,12 @@ from pathlib import Path
 
 from browser import browser_command, find_browser
 from sample_run import write_run
+from trireme.report.fields import Notes
 from trireme.report.figures.timeline import rows_of
 from trireme.report.page import page
 from trireme.report.run import Run, read_run
+from trireme.report.validation import Errors, JudgedGroup, JudgedRun, Validation
+from trireme.report.validation_page import validation_page
 
 SKIPPED = 77
 
@@ -60,6 +63,23 @@ class Drawn(HTMLParser):
             self.texts[self._figure].append(data)
 
 
+def opened(browser: str, folder: Path, file: Path) -> tuple[Drawn, list[str], list[str]]:
+    """What the browser draws of the page, what its scripts complain of, and what it would load."""
+    command = browser_command(
+        browser,
+        folder,
+        file.as_uri(),
+        "--host-resolver-rules=MAP * ~NOTFOUND",
+        f"--log-net-log={folder}/net.json",
+    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+    drawn = Drawn()
+    drawn.feed(re.sub(r"<script\b.*?</script>", "", done.stdout, flags=re.S))
+    console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    net = (folder / "net.json").read_text(encoding="utf-8")
+    return drawn, console, re.findall(r'"url":"((?:https?|wss?|ftp):[^"]*)"', net)
+
+
 class BrowserTest(unittest.TestCase):
     """One page, opened once."""
 
@@ -77,19 +97,7 @@ class BrowserTest(unittest.TestCase):
         write_run(folder / "run")
         cls.run_of_page = read_run(folder / "run")
         (folder / "report.html").write_text(page(cls.run_of_page), encoding="utf-8")
-        command = browser_command(
-            cls.browser,
-            folder,
-            (folder / "report.html").as_uri(),
-            "--host-resolver-rules=MAP * ~NOTFOUND",
-            f"--log-net-log={folder}/net.json",
-        )
-        done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
-        cls.drawn = Drawn()
-        cls.drawn.feed(re.sub(r"<script\b.*?</script>", "", done.stdout, flags=re.S))
-        cls.console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-        net = (folder / "net.json").read_text(encoding="utf-8")
-        cls.requests = re.findall(r'"url":"((?:https?|wss?|ftp):[^"]*)"', net)
+        cls.drawn, cls.console, cls.requests = opened(cls.browser, folder, folder / "report.html")
 
     def test_no_script_fails(self) -> None:
         self.assertEqual(self.console, [])
@@ -125,6 +133,20 @@ class BrowserTest(unittest.TestCase):
     def test_memory_has_a_bar_for_each_kind_and_rank(self) -> None:
         counts = self.drawn.figures["figure-memory-0"]
         self.assertEqual(counts["point"], 4 * 4 + 4)  # and a marker for each rank
+
+    def test_published_runs_are_drawn(self) -> None:
+        errors = Errors(0.1, 0.1, 0.1, 0.1, None)
+        runs = [JudgedRun(row, "gpt", row, 1.1 * row, row, 2**30, 2**29) for row in (2, 3)]
+        groups = [JudgedGroup(name, errors, errors, errors, runs) for name in ("a", "b")]
+        validation = Validation(5, groups, JudgedGroup("all", errors, errors, errors, runs + runs))
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "judged.html")
+            file.write_text(validation_page(validation, Notes()), encoding="utf-8")
+            drawn, console, _ = opened(self.browser, Path(folder), file)
+        self.assertEqual(console, [])
+        self.assertEqual(drawn.figures["figure-steps"]["scatter"], 1 + 2)
+        self.assertEqual(drawn.figures["figure-errors"]["boxes"], 2)
+        self.assertEqual(drawn.figures["figure-peaks"]["point"], 2 * 2)
 
     def test_a_failing_script_would_be_seen(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -142,11 +142,17 @@ void add_writers(CLI::App& app, std::vector<std::string>& words) {
 
 Body add_report(CLI::App& app, Context& context) {
   auto options = std::make_shared<ReportVerbOptions>();
-  app.add_option("run", options->run, "Folder of the run")->required();
-  hand_on(app, options->words, "--out",
-          "The page; default: report.html in that folder, where nothing else is asked for");
+  app.add_option("run", options->run,
+                 "Folder of the run, or a file with what `validate --json` printed")
+      ->required();
+  hand_on(
+      app, options->words, "--out",
+      "The page; default: report.html in that folder, or FILE.html beside FILE.json, where nothing "
+      "else is asked for");
   add_writers(app, options->words);
-  app.footer("Example: trireme report runs/t5; with --tensorboard boards/t5 --follow its curves");
+  app.footer(
+      "Example: trireme report runs/t5; with --tensorboard boards/t5 --follow its curves\n"
+      "         trireme report judged.json");
   return [options, &context] { return become_report(*options, context); };
 }
 

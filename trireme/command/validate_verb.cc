@@ -64,6 +64,8 @@ Body add_validate(CLI::App& app, Context& context) {
   app.footer(
       "Example: trireme validate benchmarks/simulator/runs.csv --calibrate vTrain --judge "
       "2104.04473\n"
+      "As a page with plots: trireme validate .. --json > judged.json && trireme report "
+      "judged.json\n"
       "Beside each error stands that of a linear fit with 8 coefficients on the same runs.");
   return [options, &context] {
     std::vector<published::RunRow> rows;

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from trireme.export import command
 from trireme.export.writer import ExportError
+from trireme.report.documents import NoDocument
 from trireme.report.fields import Notes
 from trireme.report.run import NotARun, read_run
 from trireme.report.write import write_atomically
@@ -42,10 +43,15 @@ def _print_any_name() -> None:
 def main() -> int:
     _print_any_name()
     parser = argparse.ArgumentParser(
-        prog="trireme report", description="A run as a page, or its metrics for other tools."
+        prog="trireme report",
+        description="A run, or what `trireme validate --json` printed, as a page; or a run's metrics for other tools.",
     )
-    parser.add_argument("run", type=Path, help="folder of the run")
-    parser.add_argument("--out", type=Path, help="the page; default: report.html in the folder")
+    parser.add_argument("run", type=Path, help="folder of the run, or file of `validate --json`")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="the page; default: report.html in the folder, FILE.html beside FILE.json",
+    )
     parser.add_argument("--json", action="store_true", help="say in JSON what was done")
     command.add_options(parser)
     arguments = parser.parse_args()
@@ -76,27 +82,39 @@ def _export(arguments: argparse.Namespace) -> int:
     return _say([*written, *(f"  note: {note}" for note in notes.texts)])
 
 
+def _make(path: Path, notes: Notes) -> tuple[str, Path]:
+    """The page about a run's folder or a file of `validate --json`, and where it goes by default."""
+    from trireme.report.page import page
+    from trireme.report.validation import read_validation
+    from trireme.report.validation_page import validation_page
+
+    if path.is_file():
+        return validation_page(read_validation(path, notes), notes), path.with_suffix(".html")
+    run = read_run(path)
+    notes.texts.extend(run.notes.texts)
+    return page(run), path / "report.html"
+
+
 def _page(arguments: argparse.Namespace) -> int:
-    out: Path = arguments.out or arguments.run / "report.html"
+    notes = Notes()
     try:
-        from trireme.report.page import page
+        text, out = _make(arguments.run, notes)
     except ModuleNotFoundError as error:
         return _fail(
             f"{sys.executable} has no {error.name}; `./dev build trireme` installs it in .venv, "
             "or set TRIREME_PYTHON to a Python that has what requirements.txt pins",
             1,
         )
-    try:
-        run = read_run(arguments.run)
-    except NotARun as error:
+    except (NotARun, NoDocument) as error:
         return _fail(str(error), 2)
+    out = arguments.out or out
     try:
-        write_atomically(out, page(run))
+        write_atomically(out, text)
     except OSError as error:
         return _fail(f"cannot write {out}: {error.strerror}", 1)
     if arguments.json:
-        return _say([json.dumps({"file": str(out), "notes": run.notes.texts})])
-    return _say([f"report written to {out}", *(f"  note: {note}" for note in run.notes.texts)])
+        return _say([json.dumps({"file": str(out), "notes": notes.texts})])
+    return _say([f"report written to {out}", *(f"  note: {note}" for note in notes.texts)])
 
 
 if __name__ == "__main__":

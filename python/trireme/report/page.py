@@ -1,13 +1,8 @@
-"""Puts the page together."""
+"""The page about a run."""
 
 from __future__ import annotations
 
-import base64
-import gzip
 from collections.abc import Sequence
-from pathlib import Path
-
-from plotly.offline import get_plotlyjs
 
 from trireme.report import tables, units
 from trireme.report.figures.figure import Figure
@@ -21,13 +16,9 @@ from trireme.report.figures.speed import (
     throughput_figure,
 )
 from trireme.report.figures.timeline import timeline_figure
+from trireme.report.html_page import html_page
 from trireme.report.markup import escape, items, paragraph, section
 from trireme.report.run import Run, Segment
-
-# The page may load nothing: neither by mistake nor by what a run's files hold.
-_POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
-)
 
 
 def _drawn(figures: Sequence[Figure | None], missing: str) -> str:
@@ -106,28 +97,11 @@ def _sections(run: Run) -> list[str]:
     ]
 
 
-def _plotly() -> str:
-    """Plotly's script, packed: a third of its 5 MB. The same bytes each time."""
-    return base64.b64encode(gzip.compress(get_plotlyjs().encode(), 9, mtime=0)).decode()
-
-
 def _title(run: Run) -> str:
     when = run.segments[-1].started[:10] if run.segments else ""
     return f"Training of {run.model} in {run.folder.resolve().name}" + (f", {when}" if when else "")
 
 
 def page(run: Run) -> str:
-    """The whole page: no part of it is elsewhere."""
-    style = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
-    script = (Path(__file__).parent / "page.js").read_text(encoding="utf-8")
-    title = escape(_title(run))
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}</title>\n<style>{style}</style>\n"
-        f'<meta name="color-scheme" content="light dark">\n'
-        f'<script type="text/plain" id="plotly">{_plotly()}</script></head>\n'
-        f"<body><main><header><h1>{title}</h1></header>\n"
-        f"{''.join(_sections(run))}</main>\n<script>{script}</script></body></html>\n"
-    )
+    """The page about a run."""
+    return html_page(_title(run), _sections(run))
