@@ -27,6 +27,10 @@ PUBLISHED: list[tuple[str, str, int, int, list[str]]] = [
             ("gpt-1t", 384, 3072),
         ]
     ),
+    *(
+        ("llama3-405b", "dgx_h100", hosts, batch, ["--seq-len", "8192", "--type", "f8"])
+        for hosts, batch in [(64, 1152), (1024, 1536)]
+    ),
     ("bloom-176b", "jean_zay_a100", 48, 2048, ["--seq-len", "2048"]),
 ]
 PARTS = {
@@ -41,8 +45,9 @@ PARTS = {
 
 def text_of(layout: dict[str, Any]) -> str:
     parts = f" x {layout['stages_per_rank']} parts" if layout["stages_per_rank"] > 1 else ""
+    context = f" x context {layout['context']}" if layout["context"] > 1 else ""
     return (
-        f"{layout['tensor']} x {layout['pipeline']}{parts} x {layout['data']}, "
+        f"{layout['tensor']} x {layout['pipeline']}{parts} x {layout['data']}{context}, "
         f"microbatch {layout['microbatch']}, {layout['recompute']}, {layout['sharded']}"
     )
 

@@ -21,6 +21,9 @@ judge --calibrate vTrain --judge 2104.04473
 judge --calibrate 2104.04473 --judge vTrain
 judge --calibrate llm-foundry@h100 --judge 'NeMo docs' torchtitan
 judge --calibrate 'NeMo docs' torchtitan --judge llm-foundry@h100
+judge --calibrate llm-foundry@h100 'NeMo docs' Bridge --judge dgxc training_results
+judge --calibrate dgxc --judge Bridge training_results 'NeMo docs'
+judge --calibrate Bridge --judge training_results dgxc
 judge --calibrate llm-foundry@a100_40gb --judge llm-foundry@a100_80gb
 judge --calibrate llm-foundry@a100_80gb --judge llm-foundry@a100_40gb
 judge --leave-out group

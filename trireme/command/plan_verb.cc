@@ -216,8 +216,9 @@ Body add_plan(CLI::App& app, Context& context) {
   app.add_option("name", options->model,
                  "A model of publications: gpt3-175b, llama3-405b, t5-3b, ..")
       ->required();
-  app.add_option("--topology", options->machine,
-                 "Kind of the hosts: p3dn, p4d, p5, dgx_a100, dgx_h100, gb200_nvl72, ..")
+  app.add_option(
+         "--topology", options->machine,
+         "Kind of the hosts: p3dn, p4d, p5, dgx_a100, dgx_h100, gb200_nvl72, gb300_nvl72, ..")
       ->capture_default_str();
   app.add_option("--hosts", search.num_hosts, "How many")
       ->check(arguments::positive())

@@ -58,6 +58,36 @@ TEST(LayoutMemory, StatesAreSharedAsSharded) {
   EXPECT_DOUBLE_EQ(states(ShardingKind::kParameters), 14.0 / 8);
 }
 
+/// What logs of NVIDIA/dgxc-benchmarking say after a step (commit 85380ff): 2 + 2 + 12 / replicas bytes a parameter.
+TEST(LayoutMemory, StatesAreWhatMegatronAllocates) {
+  const auto allocated = [](const char* name, std::int64_t tensor, std::int64_t replicas) {
+    TrainLayout layout;
+    layout.tensor = tensor;
+    layout.data = replicas;
+    layout.global_batch = 4 * replicas;
+    layout.seq_len = 4096;
+    layout.sharding = ShardingKind::kState;
+    set_habits(machine("dgx_h100"), layout);
+    PipelineClocks clocks;
+    const MemoryByKind memory = rank_memory(model(name), layout, clocks).front();
+    return memory.values + memory.gradients + memory.state;
+  };
+  EXPECT_NEAR(allocated("llama3-8b", 1, 8) / 44271689728.0, 1, 0.005);
+  EXPECT_NEAR(allocated("nemotron-15b", 2, 32) / 34466545664.0, 1, 0.01);
+}
+
+/// Inputs of products in 8 bits; attention's output beside its copy, and outputs of products, in 16.
+TEST(LayoutMemory, ProductsOf8BitsKeepTheirInputsInThem) {
+  const ModelShape shape = model("llama3-8b");
+  TrainLayout layout = layout_of(1, RecomputeKind::kNone, false);
+  layout.has_fused_attention = true;
+  layout.type = MatrixType::kBf16;
+  const double wide = block_activation_bytes(shape, layout);
+  layout.type = MatrixType::kF8;
+  const double tokens = 4 * 2048, h = 4096, ffn = 14336;
+  EXPECT_DOUBLE_EQ(wide - block_activation_bytes(shape, layout), tokens * (2 * h + ffn - h));
+}
+
 TEST(LayoutMemory, TheFirstRankOfAPipelineHoldsMost) {
   TrainLayout layout = layout_of(8, RecomputeKind::kNone, true);
   layout.pipeline = 4;

@@ -129,7 +129,8 @@ TEST(Predict, RefusesWhatCannotBe) {
               HasSubstr("data must be at least 1, got 0"));
   EXPECT_THAT(refusal_of([](TrainLayout& l) { l.data = 7; }),
               HasSubstr("data 7 x microbatch 2 does not divide the batch of 1536"));
-  EXPECT_THAT(refusal_of([](TrainLayout& l) { l.pipeline = 97; }), HasSubstr("97 stages of 96"));
+  EXPECT_THAT(refusal_of([](TrainLayout& l) { l.pipeline = 99; }),
+              HasSubstr("99 stages of 96 blocks; pipeline x virtual_stages is at most 98"));
   EXPECT_THAT(refusal_of([](TrainLayout& l) { l.context = 3; }), HasSubstr("context 3"));
   EXPECT_THAT(refusal_of([](TrainLayout& l) { l.schedule = "v_half"; }),
               HasSubstr("'v_half' is none of: simple, interleaved, zero_bubble"));

@@ -5,26 +5,33 @@
 namespace trireme::analytic {
 namespace {
 
-/// Bytes a token of a rank that its attention keeps, in 16 bits, without scores.
+/// Bytes a token that a rank keeps of one part of a block, in 16 bits, without scores.
 struct KeptBytes {
   double shared = 0;  ///< That a tensor group shares.
   double whole = 0;   ///< That it shares with sequence parallel alone.
 };
 
-KeptBytes attention_bytes(const ModelShape& shape) {
+/// Of an input of products: those of f8 keep it in their own type.
+double input_bytes(const TrainLayout& layout) { return layout.type == MatrixType::kF8 ? 1 : 2; }
+
+KeptBytes attention_bytes(const ModelShape& shape, const TrainLayout& layout) {
   const auto hidden = static_cast<double>(shape.hidden);
   const auto inner = static_cast<double>(shape.heads * shape.head_size);
   const auto kv = static_cast<double>(shape.kv_heads * shape.head_size);
   const double mask = shape.has_dropout ? hidden : 0;
-  // Queries and keys, values, input of the output product; its own input, that of the norm, the mask.
-  return {2 * (inner + kv) + 2 * kv + 2 * inner, 2 * hidden + 2 * hidden + mask};
+  // The output product's input is attention's output, which it keeps too: once where both have one type.
+  const double copy = layout.type == MatrixType::kF8 ? inner : 0;
+  // Queries and keys, values, output; input of the norm, that of the first product, the mask.
+  return {2 * (inner + kv) + 2 * kv + 2 * inner + copy,
+          2 * hidden + input_bytes(layout) * hidden + mask};
 }
 
-KeptBytes feed_forward_bytes(const ModelShape& shape) {
+KeptBytes feed_forward_bytes(const ModelShape& shape, const TrainLayout& layout) {
   const auto hidden = static_cast<double>(shape.hidden);
   const auto ffn = static_cast<double>(shape.ffn * shape.active_experts);
   const double mask = shape.has_dropout ? hidden : 0;
-  return {2 * ffn * (shape.is_gated ? 3 : 2), 2 * hidden + 2 * hidden + mask};
+  return {2 * ffn * (shape.is_gated ? 2 : 1) + input_bytes(layout) * ffn,
+          2 * hidden + input_bytes(layout) * hidden + mask};
 }
 
 double kept(const KeptBytes& bytes, double tokens, const TrainLayout& layout) {
@@ -50,11 +57,11 @@ double all_kept(const ModelShape& shape, const TrainLayout& layout, bool is_deco
     keys = static_cast<double>(shape.decoder_seq_len);
     tokens *= keys / encoder_keys;
   }
-  double bytes = kept(attention_bytes(shape), tokens, layout) +
-                 kept(feed_forward_bytes(shape), tokens, layout) +
+  double bytes = kept(attention_bytes(shape, layout), tokens, layout) +
+                 kept(feed_forward_bytes(shape, layout), tokens, layout) +
                  score_bytes(shape, tokens, keys, layout);
   if (is_decoder) {
-    bytes += kept(attention_bytes(shape), tokens, layout) +
+    bytes += kept(attention_bytes(shape, layout), tokens, layout) +
              score_bytes(shape, tokens, encoder_keys, layout);
   }
   return bytes;
@@ -130,17 +137,16 @@ void add_states(const TrainLayout& layout, double num_parameters, MemoryByKind& 
   const auto replicas = static_cast<double>(layout.data * layout.context);
   const auto part = [&](ShardingKind from) { return layout.sharding >= from ? replicas : 1.0; };
   const bool is_f32 = layout.type == MatrixType::kF32;
-  const bool has_wide_sums = layout.type != MatrixType::kF16;
   const bool is_sharded = layout.sharding >= ShardingKind::kGradients;
   // Where parameters are in parts, products take the gathered copies of the f32 ones.
   memory.values = is_sharded && !is_f32
                       ? 0
                       : num_parameters * (is_f32 ? 4 : 2) / part(ShardingKind::kParameters);
-  memory.gradients = num_parameters * (has_wide_sums ? 4 : 2) / part(ShardingKind::kGradients);
+  memory.gradients = num_parameters * gradient_bytes(layout) / part(ShardingKind::kGradients);
   memory.state = num_parameters * (is_f32 ? 8 : 12) / part(ShardingKind::kState);
   // 1113 MiB on V100 (bigscience experiments/tr3m-1B3.md).
   memory.driver = 1113.0 * 1024 * 1024;
-  if (layout.sharding == ShardingKind::kState) {
+  if (layout.sharding == ShardingKind::kState && !layout.is_overlapped) {
     // Gradients once more, in the order of their owners, and buckets of half a billion of 16 bits that are scattered and gathered.
     memory.gradients += 2 * num_parameters;
     memory.working += 2 * std::min(num_parameters, 0.5e9) * 2;

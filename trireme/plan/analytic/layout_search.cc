@@ -15,6 +15,7 @@ namespace {
 constexpr std::int64_t kMostStages = 64;
 constexpr std::int64_t kMostMicrobatch = 64;
 constexpr std::int64_t kMostParts = 8;
+constexpr std::int64_t kMostContext = 4;
 
 class Searcher {
  public:
@@ -32,7 +33,9 @@ class Searcher {
       if (machine_.devices_per_host % tensor != 0) continue;
       if (tensor > 1 && shape_.heads % tensor != 0) continue;
       for (std::int64_t pipeline = 1; pipeline <= kMostStages; ++pipeline) {
-        try_pipeline(tensor, pipeline);
+        for (std::int64_t context = 1; context <= most_context(); context *= 2) {
+          try_pipeline(tensor, pipeline, context);
+        }
       }
     }
     refuse_nothing();
@@ -63,20 +66,32 @@ class Searcher {
     return sizes;
   }
 
-  void try_pipeline(std::int64_t tensor, std::int64_t pipeline) {
-    if (num_devices_ % (tensor * pipeline) != 0 || pipeline > shape_.num_blocks()) return;
-    const std::int64_t data = num_devices_ / (tensor * pipeline);
+  std::int64_t seq_len() const { return search_.seq_len > 0 ? search_.seq_len : shape_.seq_len; }
+
+  /// Ranks that share the tokens of a sample.
+  std::int64_t most_context() const {
+    std::int64_t most = 1;
+    while (shape_.is_transformer() && most < kMostContext && seq_len() % (2 * most) == 0) most *= 2;
+    return most;
+  }
+
+  void try_pipeline(std::int64_t tensor, std::int64_t pipeline, std::int64_t context) {
+    const std::int64_t model_ranks = tensor * pipeline * context;
+    if (num_devices_ % model_ranks != 0 || pipeline > shape_.num_blocks()) return;
+    const std::int64_t data = num_devices_ / model_ranks;
     if (search_.global_batch % data != 0) return;
     if (search_.replicas > 0 && data != search_.replicas) return;
     const std::int64_t replica_batch = search_.global_batch / data;
     for (const std::int64_t microbatch : microbatches_of(replica_batch)) {
+      if (context > 1 && microbatch > 1) break;  // Whole samples are shared out first.
       const std::int64_t m = replica_batch / microbatch;
       for (std::int64_t parts = 1; parts <= kMostParts; ++parts) {
         if (parts > 1 && (pipeline == 1 || m % pipeline != 0)) break;
-        if (shape_.num_blocks() % (pipeline * parts) != 0 && parts > 1) continue;
+        if (pipeline * parts > shape_.num_blocks()) break;
         TrainLayout layout;
         layout.tensor = tensor;
         layout.pipeline = pipeline;
+        layout.context = context;
         layout.data = data;
         layout.microbatch = microbatch;
         layout.virtual_stages = parts;
@@ -87,7 +102,7 @@ class Searcher {
 
   void try_kinds(TrainLayout layout) {
     layout.global_batch = search_.global_batch;
-    layout.seq_len = search_.seq_len > 0 ? search_.seq_len : shape_.seq_len;
+    layout.seq_len = seq_len();
     layout.type = search_.type;
     set_habits(machine_, layout);
     layout.has_sequence_parallel = layout.tensor > 1 && shape_.is_transformer();

@@ -19,7 +19,7 @@ struct Word {
 };
 
 constexpr std::array kWords = {
-    Word{"gb300", "gb200_nvl72"},
+    Word{"gb300", "gb300_nvl72"},
     Word{"gb200", "gb200_nvl72"},
     Word{"b200", "dgx_b200"},
     Word{"h200", "dgx_h200"},

@@ -2,7 +2,7 @@
 
 #include "trireme/plan/analytic/machine.h"
 
-// Every number is its maker's: NVIDIA's data sheets of V100 (2020), A100 (2021), H100 (2023), H200, GB200 (2024), Tesla P40; AWS's pages of p3dn,
+// Every number is its maker's: NVIDIA's data sheets of V100 (2020), A100 (2021), H100 (2023), H200, GB200 (2024), GB300 (2025), Tesla P40; AWS's pages of p3dn,
 // p4d, p4de, p5 (network of an instance); DGX user guides (cards of a host). NVLink is given as half of the bidirectional figure.
 
 namespace trireme::analytic {
@@ -72,6 +72,16 @@ Accelerator b200(const char* name, double gigabytes, double petaflops) {
           .is_overlapped = true};
 }
 
+/// 1400 W instead of 1200 W, 288 GB.
+Accelerator gb300() {
+  Accelerator device = b200("GB300", 278, 2.5);
+  const double clock = std::cbrt(1400.0 / 1200);
+  device.f32_flops *= clock;
+  device.f16_flops *= clock;
+  device.f8_flops *= clock;
+  return device;
+}
+
 Accelerator p40() {
   return {.name = "P40",
           .f32_flops = 12 * kTera,
@@ -111,6 +121,7 @@ std::vector<Machine> make_machines() {
       {"dgx_h200", h100("H200", 141, 4800), 8, 450 * kGiga, 3200 * kCardBit},
       {"dgx_b200", b200("B200", 180, 2.25), 8, 900 * kGiga, 3200 * kCardBit},
       {"gb200_nvl72", b200("GB200", 186, 2.5), 72, 900 * kGiga, 72 * 400 * kCardBit},
+      {"gb300_nvl72", gb300(), 72, 900 * kGiga, 72 * 800 * kCardBit},
       {"p40", p40(), 8, 12 * kGiga, 100 * kCardBit},
       {"cpu", cpu(), 1, 100 * kGiga, 100 * kCardBit},
   };

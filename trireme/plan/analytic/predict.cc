@@ -40,7 +40,7 @@ double reduction_s(const GroupTimes& groups, const TrainLayout& layout,
                    const AchievedParts& achieved, double num_parameters) {
   if (layout.sharding >= ShardingKind::kGradients) return 0;
   const CollectiveGroup group{layout.data * layout.context, layout.tensor};
-  const double bytes = layout.type == MatrixType::kF16 ? 2 : 4;
+  const double bytes = gradient_bytes(layout);
   const double seconds = layout.sharding == ShardingKind::kState
                              ? groups.gather_s(group, bytes * num_parameters) +
                                    groups.gather_s(group, 2 * num_parameters)

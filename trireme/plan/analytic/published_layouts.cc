@@ -40,6 +40,28 @@ void add_megatron(std::vector<PublishedLayout>& all) {
   }
 }
 
+/// MLPerf Training 5.0, 405B: 126 blocks over 64 parts, so that the first and the last have one.
+PublishedLayout mlperf(std::int64_t num_hosts, std::int64_t batch, double step_s) {
+  PublishedLayout one;
+  one.model = "llama3-405b";
+  one.machine = "dgx_h100";
+  one.num_hosts = num_hosts;
+  one.layout.tensor = 8;
+  one.layout.pipeline = 8;
+  one.layout.virtual_stages = 8;
+  one.layout.context = 2;
+  one.layout.data = num_hosts / 16;
+  one.layout.microbatch = 1;
+  one.layout.global_batch = batch;
+  one.layout.seq_len = 8192;
+  one.layout.type = MatrixType::kF8;
+  one.layout.sharding = ShardingKind::kState;
+  set_habits(machine(one.machine), one.layout);
+  one.step_s = step_s;
+  one.source = "mlcommons/training_results_v5.0, NVIDIA's llama31_405b on DGX H100";
+  return one;
+}
+
 std::vector<PublishedLayout> make_published() {
   std::vector<PublishedLayout> all;
   add_megatron(all);
@@ -71,6 +93,8 @@ std::vector<PublishedLayout> make_published() {
   bloom.layout.recompute = RecomputeKind::kFull;
   bloom.layout.sharding = ShardingKind::kState;
   all.push_back(bloom);
+  all.push_back(mlperf(64, 1152, 55.1));
+  all.push_back(mlperf(1024, 1536, 5.18));
   return all;
 }
 

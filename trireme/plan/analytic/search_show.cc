@@ -55,6 +55,7 @@ std::vector<std::string> row_of(const ShownSearch& shown, const FoundLayout& one
                                   std::to_string(layout.pipeline),
                                   std::to_string(layout.virtual_stages),
                                   std::to_string(layout.data),
+                                  std::to_string(layout.context),
                                   std::to_string(layout.microbatch),
                                   word(layout.recompute),
                                   word(layout.sharding),
@@ -70,9 +71,9 @@ std::vector<std::string> row_of(const ShownSearch& shown, const FoundLayout& one
 }
 
 graph::Table table_of(const ShownSearch& shown) {
-  std::vector<std::string> heads = {">tensor",     ">pipeline", ">a rank",   ">data",
-                                    ">microbatch", "recompute", "sharded",   ">step s",
-                                    ">samples/s",  ">GiB",      "limited by"};
+  std::vector<std::string> heads = {">tensor",  ">pipeline",   ">a rank",   ">data",
+                                    ">context", ">microbatch", "recompute", "sharded",
+                                    ">step s",  ">samples/s",  ">GiB",      "limited by"};
   if (shown.has_length()) heads.emplace_back(">days");
   if (shown.has_length() && shown.goodput) heads.emplace_back(">with failures");
   return graph::Table(heads);
@@ -151,6 +152,7 @@ Json json_of(const TrainLayout& layout) {
           {"pipeline", layout.pipeline},
           {"stages_per_rank", layout.virtual_stages},
           {"data", layout.data},
+          {"context", layout.context},
           {"microbatch", layout.microbatch},
           {"global_batch", layout.global_batch},
           {"seq_len", layout.seq_len},

@@ -47,6 +47,12 @@ void set_habits(const Machine& machine, TrainLayout& layout) {
   layout.has_sequence_parallel = machine.accelerator.is_overlapped && layout.tensor > 1;
 }
 
+double gradient_bytes(const TrainLayout& layout) {
+  if (layout.type == MatrixType::kF16) return 2;
+  if (layout.type == MatrixType::kF32) return 4;
+  return layout.is_overlapped && layout.sharding == ShardingKind::kState ? 2 : 4;
+}
+
 void check(const ModelShape& shape, const TrainLayout& layout) {
   check(shape);
   check_sizes(layout);
@@ -66,9 +72,11 @@ void check(const ModelShape& shape, const TrainLayout& layout) {
         fmt::format("schedule '{}' is none of: {}", layout.schedule, fmt::join(kSchedules, ", ")));
   }
   const std::int64_t parts = layout.pipeline * layout.virtual_stages;
-  if (parts > shape.num_blocks()) {
-    refuse(fmt::format("{} stages of {} blocks; pipeline x virtual_stages is at most that", parts,
-                       shape.num_blocks()));
+  // The embedding and the head may each be a stage of their own.
+  const std::int64_t most_parts = shape.num_blocks() + (shape.is_transformer() ? 2 : 0);
+  if (parts > most_parts) {
+    refuse(fmt::format("{} stages of {} blocks; pipeline x virtual_stages is at most {}", parts,
+                       shape.num_blocks(), most_parts));
   }
   if (layout.global_batch % (layout.data * layout.microbatch) != 0) {
     refuse(fmt::format("data {} x microbatch {} does not divide the batch of {}", layout.data,

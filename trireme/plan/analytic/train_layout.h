@@ -59,6 +59,11 @@ struct TrainLayout {
 /// What a layout has by default on such devices: attention, overlap.
 void set_habits(const Machine& machine, TrainLayout& layout);
 
+/// Bytes of a parameter's gradient, as replicas sum it. Megatron's optimizer in parts sums what overlaps compute in 16
+/// bits: `memory_allocated` in NVIDIA/dgxc-benchmarking's logs (llama3.1 and nemotron README.md, commit 85380ff) is
+/// 2 + 2 + 12 / replicas bytes a parameter, to 0.4 %. Otherwise sums of bf16 and f8 are in f32.
+double gradient_bytes(const TrainLayout& layout);
+
 /// kInvalidArgument, naming field and value and saying what would fit, where the layout cannot be.
 void check(const ModelShape& shape, const TrainLayout& layout);
 
