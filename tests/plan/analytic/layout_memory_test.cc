@@ -76,6 +76,22 @@ TEST(LayoutMemory, StatesAreWhatMegatronAllocates) {
   EXPECT_NEAR(allocated("nemotron-15b", 2, 32) / 34466545664.0, 1, 0.01);
 }
 
+TEST(LayoutMemory, BlackwellKeepsWeightsOf8BitsOnce) {
+  const auto values = [](const char* where, MatrixType type) {
+    TrainLayout layout;
+    layout.seq_len = 8192;
+    layout.type = type;
+    set_habits(machine(where), layout);
+    PipelineClocks clocks;
+    const ModelShape& shape = model("llama3-8b");
+    return rank_memory(shape, layout, clocks).front().values /
+           static_cast<double>(parameters(shape));
+  };
+  EXPECT_DOUBLE_EQ(values("dgx_h100", MatrixType::kF8), 2);
+  EXPECT_DOUBLE_EQ(values("gb200_nvl72", MatrixType::kF8), 1);
+  EXPECT_DOUBLE_EQ(values("gb200_nvl72", MatrixType::kBf16), 2);
+}
+
 /// Inputs of products in 8 bits; attention's output beside its copy, and outputs of products, in 16.
 TEST(LayoutMemory, ProductsOf8BitsKeepTheirInputsInThem) {
   const ModelShape shape = model("llama3-8b");

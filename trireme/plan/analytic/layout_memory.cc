@@ -139,9 +139,12 @@ void add_states(const TrainLayout& layout, double num_parameters, MemoryByKind& 
   const bool is_f32 = layout.type == MatrixType::kF32;
   const bool is_sharded = layout.sharding >= ShardingKind::kGradients;
   // Where parameters are in parts, products take the gathered copies of the f32 ones.
-  memory.values = is_sharded && !is_f32
-                      ? 0
-                      : num_parameters * (is_f32 ? 4 : 2) / part(ShardingKind::kParameters);
+  const bool is_f8_once = layout.type == MatrixType::kF8 && layout.keeps_f8_once;
+  const double value_bytes = is_f32       ? 4
+                             : is_f8_once ? 1
+                                          : 2;  // f8: once in either order, or in both.
+  memory.values =
+      is_sharded && !is_f32 ? 0 : num_parameters * value_bytes / part(ShardingKind::kParameters);
   memory.gradients = num_parameters * gradient_bytes(layout) / part(ShardingKind::kGradients);
   memory.state = num_parameters * (is_f32 ? 8 : 12) / part(ShardingKind::kState);
   // 1113 MiB on V100 (bigscience experiments/tr3m-1B3.md).

@@ -21,6 +21,8 @@ struct Accelerator {
   int num_units = 1;  ///< Processors that share the tiles of a product (SMs, compute units, cores).
   bool has_bf16 = true;
   bool is_overlapped = false;  ///< Its software hides sums of gradients and has fused attention.
+  bool has_f8_transposes =
+      false;  ///< Its products of f8 take operands of any order: a weight is kept once.
   bool operator==(const Accelerator&) const = default;
 
   double flops(MatrixType type) const;  ///< 0: it has not this type.

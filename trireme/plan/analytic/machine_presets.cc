@@ -61,6 +61,7 @@ Accelerator limited_h100() {
   return device;
 }
 
+/// Hopper multiplies f8 with both operands' rows along the sum; Blackwell in any order (NVIDIA's Transformer Engine, FP8 primer).
 Accelerator b200(const char* name, double gigabytes, double petaflops) {
   return {.name = name,
           .f32_flops = 80 * kTera,
@@ -69,7 +70,8 @@ Accelerator b200(const char* name, double gigabytes, double petaflops) {
           .memory_bytes_per_s = 8000 * kGiga,
           .memory_bytes = gigabytes * kGibibyte,
           .num_units = 148,
-          .is_overlapped = true};
+          .is_overlapped = true,
+          .has_f8_transposes = true};
 }
 
 /// 1400 W instead of 1200 W, 288 GB.

@@ -43,6 +43,7 @@ void check_sizes(const TrainLayout& layout) {
 
 void set_habits(const Machine& machine, TrainLayout& layout) {
   layout.is_overlapped = machine.accelerator.is_overlapped;
+  layout.keeps_f8_once = machine.accelerator.has_f8_transposes;
   layout.has_fused_attention = machine.accelerator.is_overlapped;
   layout.has_sequence_parallel = machine.accelerator.is_overlapped && layout.tensor > 1;
 }

@@ -47,7 +47,9 @@ struct TrainLayout {
       false;  ///< Norms and dropout of a tensor group each on a part of the tokens.
   bool has_fused_attention = false;  ///< Scores are not written to memory.
   bool is_eager = false;             ///< Small operators are kernels of their own.
-  bool is_overlapped = false;        ///< Sums of gradients and of tensor groups run beside compute.
+  bool keeps_f8_once =
+      false;  ///< Weights of f8, of which the backward otherwise has a transposed copy.
+  bool is_overlapped = false;  ///< Sums of gradients and of tensor groups run beside compute.
 
   std::int64_t num_devices() const { return tensor * pipeline * context * data; }
   std::int64_t num_microbatches() const { return global_batch / (data * microbatch); }
