@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <vector>
+
 #include "trireme/base/json.h"
 #include "trireme/error.h"
 #include "trireme/plan/analytic/search_show.h"
@@ -10,6 +13,7 @@
 namespace trireme::analytic {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 LayoutsFound search(const char* name, const char* where, const LayoutSearch& wanted) {
@@ -95,6 +99,7 @@ TEST(LayoutSearch, ATableWithThePublishedLayoutBeside) {
 
 TEST(LayoutSearch, FindsFasterLayoutsThanWerePublished) {
   PipelineClocks clocks;
+  std::vector<std::int64_t> as_fast;
   for (const PublishedLayout& one : published_layouts()) {
     if (one.layout.tensor == 0) continue;
     const LayoutSearch wanted{.num_hosts = one.num_hosts,
@@ -108,8 +113,11 @@ TEST(LayoutSearch, FindsFasterLayoutsThanWerePublished) {
                 achieved_of(usual_achieved(), where.accelerator.name), clocks)
             .step_s;
     const LayoutsFound found = search_layouts(model(one.model), where, usual_achieved(), wanted);
-    EXPECT_LT(found.best.front().step.step_s, published_s) << one.model;
+    EXPECT_LE(found.best.front().step.step_s, published_s) << one.model;
+    if (found.best.front().step.step_s == published_s) as_fast.push_back(one.num_hosts);
   }
+  EXPECT_THAT(as_fast,
+              ElementsAre(1024));  // MLPerf's 405B, which is the best of all that are tried.
 }
 
 TEST(LayoutSearch, PublishedLayoutsCanBe) {

@@ -107,6 +107,13 @@ TEST(Predict, ProductsGoInWavesOfTiles) {
   EXPECT_NEAR(times.product_s({256, 128 * 108, 65536}, 1e12), wave_s, 0.01 * wave_s);
 }
 
+/// As a weight's gradient has it in a convolution: two tiles and a long sum, which all units share.
+TEST(Predict, UnitsShareALongSumOfFewTiles) {
+  const BlockTimes times(model("gpt3-175b"), machine("dgx_a100"), megatron_175b(), AchievedParts{});
+  const double m = 128, n = 256, k = 1 << 20, peak = 1e12;
+  EXPECT_NEAR(times.product_s({m, n, k}, peak), 2 * m * n * k / peak, 0.05 * 2 * m * n * k / peak);
+}
+
 TEST(Predict, AllFamiliesHaveAStep) {
   for (const char* name : {"bert-large", "t5-3b", "mixtral-8x7b", "llama3-70b", "resnet50"}) {
     TrainLayout layout;
@@ -118,6 +125,32 @@ TEST(Predict, AllFamiliesHaveAStep) {
     EXPECT_GT(step.step_s, 0.02) << name;
     EXPECT_LT(step.step_s, 250) << name;
     EXPECT_GT(step.memory.total(), 16.0 * static_cast<double>(parameters(model(name)))) << name;
+  }
+}
+
+/// mlcommons/training_results_v2.0 and v3.0: images a second of NVIDIA's resnet, which nothing was fitted on.
+TEST(Predict, ResNet50IsAsFastAsInMlperf) {
+  struct Run {
+    const char* where;
+    std::int64_t devices, batch;
+    double images_per_s;
+  };
+  for (const Run& run : {Run{"dgx_a100", 8, 3264, 27164}, Run{"dgx_a100", 64, 3264, 167361},
+                         Run{"dgx_h100", 64, 3200, 294860}}) {
+    TrainLayout layout;
+    layout.data = run.devices;
+    layout.microbatch = run.batch / run.devices;
+    layout.global_batch = run.batch;
+    layout.seq_len = 224;
+    layout.type = MatrixType::kF16;
+    layout.has_async_steps = true;
+    const Machine& where = machine(run.where);
+    PipelineClocks clocks;
+    const double step_s =
+        predict_time(model("resnet50"), where, layout,
+                     achieved_of(usual_achieved(), where.accelerator.name), clocks)
+            .step_s;
+    EXPECT_NEAR(step_s / (static_cast<double>(run.batch) / run.images_per_s), 1, 0.25) << run.where;
   }
 }
 

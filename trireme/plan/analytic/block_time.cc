@@ -26,6 +26,13 @@ constexpr std::array kTiles = {Tile{128, 256, 1}, Tile{256, 128, 1}, Tile{128, 1
 constexpr double kProductStart =
     95;  // Of its inner length K: what filling and emptying a tile costs.
 constexpr double kLaunchSeconds = 5e-6;
+constexpr double kLeastInner = 1024;  ///< Of a part of an inner length that several units share.
+
+/// Units that share each tile's inner length, where there are fewer tiles than half of the units.
+double shares_of(double tiles, double units, double inner) {
+  if (2 * tiles > units) return 1;
+  return std::clamp(std::floor(units / tiles), 1.0, std::max(1.0, std::floor(inner / kLeastInner)));
+}
 
 }  // namespace
 
@@ -52,17 +59,18 @@ double BlockTimes::product_s(const MatrixProduct& product, double flops) const {
   double compute = std::numeric_limits<double>::infinity();
   for (const Tile& tile : kTiles) {
     const double tiles = std::ceil(product.m / tile.rows) * std::ceil(product.n / tile.columns);
-    const double work = std::ceil(tiles / units) * units * tile.rows * tile.columns;
-    compute = std::min(compute, 2 * work * (product.k + kProductStart) / flops / tile.speed);
+    const double shares = shares_of(tiles, units, product.k);
+    const double work = std::ceil(tiles * shares / units) * units * tile.rows * tile.columns;
+    const double inner = product.k / shares + kProductStart;
+    compute = std::min(compute, 2 * work * inner / flops / tile.speed);
   }
-  const double elements = product.m * product.k + product.n * product.k + product.m * product.n;
-  return std::max(compute, memory_s(element_bytes_ * elements)) + kLaunchSeconds;
+  return std::max(compute, memory_s(element_bytes_ * product.elements)) + kLaunchSeconds;
 }
 
 void BlockTimes::add_product(BlockTime& time, const MatrixProduct& product, double flops) const {
   time.forward_s += product_s(product, flops);
-  time.backward_s += product_s({product.m, product.k, product.n}, flops) +
-                     product_s({product.n, product.k, product.m}, flops);
+  time.backward_s += product_s({product.m, product.k, product.n, product.elements}, flops) +
+                     product_s({product.n, product.k, product.m, product.elements}, flops);
 }
 
 double BlockTimes::score_bytes_s(double queries, double keys) const {
@@ -216,10 +224,12 @@ BlockTime BlockTimes::residual_block(int index) const {
   for (const Convolution& one : shape_.convolutions) {
     if (one.block != index) continue;
     const double pixels = std::pow(static_cast<double>(one.size) * scale, 2) * images;
-    const double inner = static_cast<double>(one.in * one.kernel * one.kernel);
-    add_product(time, {pixels, static_cast<double>(one.out), inner}, matrix_rate_);
-    // Batch norm reads twice and writes, ReLU reads and writes.
-    const double small = memory_s(5 * pixels * static_cast<double>(one.out) * element_bytes_);
+    const auto in = static_cast<double>(one.in), out = static_cast<double>(one.out);
+    const double inner = in * static_cast<double>(one.kernel * one.kernel);
+    add_product(time, {pixels, out, inner, pixels * (in + out) + inner * out}, matrix_rate_);
+    // Batch norm reads twice and writes; ReLU in it, or reads and writes too.
+    const double passes = layout_.is_eager ? 5 : 3;
+    const double small = memory_s(passes * pixels * out * element_bytes_);
     time.forward_s += small;
     time.backward_s += achieved_.small_backward * small;
     num_parameters += static_cast<double>(one.in * one.out * one.kernel * one.kernel);

@@ -24,6 +24,8 @@ struct BlockTime {
 /// Product of M x K and K x N.
 struct MatrixProduct {
   double m = 0, n = 0, k = 0;
+  double elements =
+      m * k + n * k + m * n;  ///< Read and written; a convolution reads its image once.
 };
 
 /// What blocks of a model take on a device of a layout.

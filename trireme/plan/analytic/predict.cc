@@ -121,7 +121,7 @@ AnalyticStep predict_time(const ModelShape& shape, const Machine& machine,
     }
     result.compute_s = played.busy[rank] - result.tensor_s;
   }
-  result.other_s = achieved.step_ms / 1000;
+  result.other_s = layout.has_async_steps ? 0 : achieved.step_ms / 1000;
   result.step_s += result.other_s;
   return result;
 }

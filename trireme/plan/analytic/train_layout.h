@@ -47,6 +47,8 @@ struct TrainLayout {
       false;  ///< Norms and dropout of a tensor group each on a part of the tokens.
   bool has_fused_attention = false;  ///< Scores are not written to memory.
   bool is_eager = false;             ///< Small operators are kernels of their own.
+  bool has_async_steps =
+      false;  ///< The host runs ahead of the device: it takes no time between steps.
   bool keeps_f8_once =
       false;  ///< Weights of f8, of which the backward otherwise has a transposed copy.
   bool is_overlapped = false;  ///< Sums of gradients and of tensor groups run beside compute.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -182,11 +183,14 @@ class Calibration {
 }  // namespace
 
 AchievedByDevice calibrate(std::span<const RunCase> cases) {
-  if (cases.empty()) {
+  std::vector<RunCase> transformers;
+  std::ranges::copy_if(cases, std::back_inserter(transformers),
+                       [](const RunCase& one) { return one.shape.is_transformer(); });
+  if (transformers.empty()) {
     throw Error(ErrorKind::kInvalidArgument,
-                "there is no run to calibrate with; name other groups");
+                "there is no run of a transformer to calibrate with; name other groups");
   }
-  return Calibration(cases).run();
+  return Calibration(transformers).run();
 }
 
 std::vector<double> predict_steps(std::span<const RunCase> cases,

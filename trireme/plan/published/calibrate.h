@@ -15,7 +15,7 @@ namespace trireme::published {
 /// spread)^2 becomes least; runs of a source on a device weigh 1 / sqrt(their number), and less where it says how noisy they are. Damped
 /// Gauss-Newton steps.
 ///
-/// cases    at least one, else kInvalidArgument.
+/// cases    of which those of transformers count, whose programs are alike; at least one, else kInvalidArgument.
 /// Order    the same cases give the same bits.
 /// Cost     some hundred predictions of each case: seconds for hundreds of them.
 analytic::AchievedByDevice calibrate(std::span<const RunCase> cases);

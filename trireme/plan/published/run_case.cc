@@ -142,7 +142,7 @@ TrainLayout layout_of(const RunRow& row, const ModelShape& shape,
   }
   analytic::set_habits(machine, layout);
   layout.sharding = sharding_of(row);
-  if (layout.is_overlapped && layout.sharding == ShardingKind::kNone) {
+  if (layout.is_overlapped && shape.is_transformer() && layout.sharding == ShardingKind::kNone) {
     layout.sharding = ShardingKind::kState;  // Megatron's distributed optimizer.
   }
   layout.recompute = recompute_of(row, shape);
@@ -152,6 +152,7 @@ TrainLayout layout_of(const RunRow& row, const ModelShape& shape,
   layout.has_fused_attention = layout.has_fused_attention || is_torch;
   if (row.attention == "fused") layout.has_fused_attention = true;
   if (row.attention == "scores") layout.has_fused_attention = false;
+  layout.has_async_steps = contains(row.note, "asynchronous steps");
   set_schedule(row, shape, layout);
   return layout;
 }
