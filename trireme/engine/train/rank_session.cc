@@ -140,7 +140,7 @@ RankSession::RankSession(const collectives::World& world, const Workload& worklo
   const int rank = world.endpoint.rank();
   operations_ = std::make_unique<RankOperations>(
       RankParts{rank, stages_, recording_, plan_, program_, store_, shards_of(plan_, replica_),
-                sums_, held_, groups_, world_.watch},
+                sums_, held_, groups_, world_.watch, batches_},
       options);
   mailbox_ = std::make_unique<pipeline::Mailbox>(program_, rank, world.endpoint, world.watch);
   runner_ = std::make_unique<pipeline::StepRunner>(program_, rank, held_.workers(), *operations_,
