@@ -91,6 +91,7 @@ void Prefetch::run() {
     const double seconds = seconds_since(begin);
     lock.lock();
     read_seconds_ += seconds;
+    ++num_read_;
     if (round != round_) continue;  // somebody has begun elsewhere
     wanted_ = ready.next;
     ready_.push_back(std::move(ready));
@@ -155,8 +156,10 @@ StepReading Prefetch::take_reading() {
   if (num_taken > 0) {
     reading.batches_ready = static_cast<double>(num_ready) / static_cast<double>(num_taken);
   }
+  reading.batches_taken = static_cast<std::int64_t>(num_taken);
   const std::scoped_lock lock(mutex_);
   reading.read_seconds = std::exchange(read_seconds_, 0);
+  reading.batches_read = std::exchange(num_read_, 0);
   return reading;
 }
 

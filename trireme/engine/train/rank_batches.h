@@ -89,6 +89,7 @@ class Prefetch {
   std::deque<Ready> ready_;
   Place wanted_;  ///< That is read next.
   double read_seconds_ = 0;
+  std::int64_t num_read_ = 0;
   int round_ = 0;  ///< Counts starts: what was begun before one is thrown away.
   bool is_started_ = false;
   bool is_held_ = false;

@@ -113,7 +113,8 @@ RankSession::RankSession(const collectives::World& world, const Workload& worklo
       recording_(record::with_copies(recorded, plan.copied_nodes)),
       plan_(checked(world, plan, recorded.graph, recording_.graph, options)),
       options_(options),
-      reader_(workload, plan.batch, options.seed, order_of(options), options.reader_threads),
+      reader_threads_(options.reader_threads, cores_of_rank(num_local_ranks(world))),
+      reader_(workload, plan.batch, options.seed, order_of(options), reader_threads_.spread()),
       stages_(layout::stages_at(
           plan, mesh_index(plan, world.endpoint.rank()) / layout::train_role(plan).mesh.data)),
       replica_(mesh_index(plan, world.endpoint.rank()) % layout::train_role(plan).mesh.data),
@@ -180,6 +181,10 @@ StepReport RankSession::report() {
   report.data_wait_seconds = reading_.waited_seconds;
   report.compute_seconds = runner_->compute_seconds();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  if (const auto said = reader_threads_.add_step(reading_, report.seconds)) {
+    world_.watch.logger.info(*said);
+  }
+  if (reading_.batches_taken > 0) reading_.threads = reader_threads_.count();
   return report;
 }
 
