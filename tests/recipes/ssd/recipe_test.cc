@@ -55,7 +55,8 @@ class SsdRecipe : public RecipeRun {
     return training({"train", "--serial", "--stages", "2"}, more);
   }
 
-  /// The evaluation that `follow` makes of the last checkpoint, by name, while the run's document says that it trains.
+  /// The evaluation that `follow` makes of the last checkpoint, by name, while the run's document says that it trains. What is
+  /// evaluated is known from the run alone.
   std::map<std::string, double> followed(const Words& more) const {
     const std::filesystem::path document = folder / "run/run.json",
                                 made = folder / "run/evaluations.jsonl";
@@ -72,7 +73,7 @@ class SsdRecipe : public RecipeRun {
     });
     Words words = {"follow", "--run", path("run")};
     words.insert(words.end(), more.begin(), more.end());
-    EXPECT_EQ(run(with_evaluation(words)), 0);
+    EXPECT_EQ(run(words), 0);
     std::map<std::string, double> found;
     const auto evaluations = session::evaluations_of(read_file(made));
     EXPECT_EQ(evaluations.size(), 1U);
