@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "packs/vision/data/boxed_images.h"
 #include "recipes/options/keep_options.h"
@@ -24,7 +25,8 @@ namespace {
 
 /// What the command line says.
 struct Options {
-  std::filesystem::path images, annotations, evaluation_images, evaluation_annotations, results;
+  std::vector<std::filesystem::path> images, evaluation_images;
+  std::filesystem::path annotations, evaluation_annotations, results;
   std::optional<std::int64_t> max_boxes;
   bool has_no_flips = false, has_colors = false;
   KeepDecoded keep;
@@ -68,7 +70,7 @@ class Data {
     if (training_) return;
     if (options.images.empty() || options.annotations.empty()) {
       throw Error(ErrorKind::kInvalidArgument,
-                  "name a folder of images with --ssd-images and a COCO file with "
+                  "name a folder or shards of images with --ssd-images and a COCO file with "
                   "--ssd-annotations");
     }
     training_ = vision::open_boxed_images(options.images, options.annotations);
@@ -92,13 +94,15 @@ class Data {
 };
 
 void add_data_options(CLI::App& app, Options& options) {
-  app.add_option("--ssd-images", options.images, "Folder of JPEG or PNG images");
+  app.add_option("--ssd-images", options.images,
+                 "Folder of JPEG or PNG images; or tar shards, a folder of MDS or other records "
+                 "with the image as jpg or png, and its id as id");
   app.add_option("--ssd-annotations", options.annotations,
                  "COCO instances file (JSON) of these images");
   auto* evaluation = app.add_option("--ssd-evaluation-annotations", options.evaluation_annotations,
                                     "COCO file for evaluation, of the same categories");
   app.add_option("--ssd-evaluation-images", options.evaluation_images,
-                 "Folder of images for evaluation; those of training where it is not given")
+                 "Images for evaluation, likewise; those of training where it is not given")
       ->needs(evaluation);
   app.add_option("--ssd-results", options.results,
                  "File for what is found on the evaluation's images at the end, as COCO's "
