@@ -1,5 +1,6 @@
 #include "recipes/ssd/recipe.h"
 
+#include <fmt/format.h>
 #include <torch/types.h>
 
 #include <CLI/CLI.hpp>
@@ -16,7 +17,10 @@
 #include "recipes/options/keep_options.h"
 #include "recipes/options/recipe_of.h"
 #include "recipes/options/skip_options.h"
+#include "recipes/ssd/batch_planner.h"
 #include "recipes/ssd/detection.h"
+#include "trireme/base/files.h"
+#include "trireme/base/json.h"
 #include "trireme/error.h"
 #include "trireme/model.h"
 
@@ -130,8 +134,33 @@ void add_model_options(CLI::App& app, Options& options) {
                "Channels of a pixel next to each other in memory");
 }
 
+/// Images of the annotations where they are given, else COCO's with boxes.
+std::int64_t num_training_images(const Options& options) {
+  constexpr std::int64_t kOfCoco = 117'266;
+  if (options.annotations.empty()) return kOfCoco;
+  const Json file = parse_json(read_file(options.annotations), options.annotations.string());
+  if (!file.is_object() || !file.contains("images")) return kOfCoco;
+  return std::ssize(file["images"]);
+}
+
+/// Prints and ends, as --help does.
+void add_planner_option(CLI::App& app, Options& options) {
+  app.add_option_function<std::string>(
+      "--ssd-compare-batches",
+      [&options](const std::string& text) {
+        const std::int64_t num_images = num_training_images(options);
+        const auto choices = compare_batches(num_images, parse_batch_times(text));
+        fmt::print("{}", to_table(num_images, choices));
+        throw CLI::Success();
+      },
+      "Batches with milliseconds of their steps, measured or simulated, 1024=310,2048=560: print "
+      "which training to COCO's AP is shortest, and end");
+}
+
 }  // namespace
 
-Recipe make_recipe() { return recipe_of<Options, Data>({add_data_options, add_model_options}); }
+Recipe make_recipe() {
+  return recipe_of<Options, Data>({add_data_options, add_model_options, add_planner_option});
+}
 
 }  // namespace trireme::recipes::ssd

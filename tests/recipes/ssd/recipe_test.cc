@@ -197,6 +197,18 @@ TEST_F(SsdRecipe, TrainingImagesAreRepeatedAndNoOthers) {
   EXPECT_EQ(made.evaluation->repeats().times, 1);
 }
 
+/// 5,750 steps of 1,024 images and 2,610 of 4,096; of 64 images 50 and 90.
+TEST_F(SsdRecipe, BatchesAreCompared) {
+  const auto printed = [&](const std::string& batches) {
+    testing::internal::CaptureStdout();
+    const int code = run({"train", "--ssd-compare-batches", batches});
+    return std::to_string(code) + testing::internal::GetCapturedStdout();
+  };
+  EXPECT_THAT(printed("1024=100,4096=1000"),
+              AllOf(HasSubstr("064 images"), HasSubstr("1024    50.0       50    100.0     0.00")));
+  EXPECT_EQ(printed("none"), "2");
+}
+
 TEST_F(SsdRecipe, MisuseIsNamed) {
   EXPECT_EQ(run({"train", "--ssd-depth", "50"}), 2);
   EXPECT_EQ(run({"train", "--ssd-size", "16"}), 2);
