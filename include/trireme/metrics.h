@@ -176,19 +176,31 @@ struct AveragePrecisionOptions {
   std::string images = "image_ids";         ///< With `truth`.
   std::string true_boxes = "true_boxes";    ///< Without it, as `boxes`;
   std::string true_labels = "true_labels";  ///< areas are those of the boxes, and none is a crowd.
+  std::string masks;                        ///< Not empty: masks are compared, too.
+  std::string true_masks = "true_masks";    ///< Without `truth`; areas are then those of the masks.
+  std::filesystem::path found_masks;        ///< As `found`, of masks alone. Empty: none.
   std::string prefix;                       ///< Of the results' names, where there are several.
 };
 
-/// COCO's twelve figures of the boxes that are found on images, those of pycocotools bit for bit. In libtrireme_vision.
+/// COCO's twelve figures of the boxes, and of the masks, that are found on images, those of pycocotools bit for bit. In
+/// libtrireme_vision.
 ///
 /// boxes    [samples, objects, 4]: x1, y1, x2, y2 in pixels of the truth.
 /// scores   [samples, objects].
 /// labels   integers [samples, objects], the truth's category ids; -1 or less where an image has no more objects. Others that
 ///          are no category of the truth are left out, as pycocotools has it.
 /// images   integers [samples].
-/// Results  AP, AP50, AP75, APs, APm, APl, AR1, AR10, AR100, ARs, ARm, ARl; -1 where no box is of that size.
-/// Errors   also kInvalidArgument where a true box has no area, a number is not finite, or an image comes twice or is not in
-///          `truth`; kCorruptData and kIo for the file.
+/// masks    of each object one of: bool [samples, objects, height, width], the pixels of its image, those beyond a smaller
+///          image false; floats [samples, objects, side, side], a soft mask of its box, of at most 4096 a side, pasted as
+///          torchvision's `paste_masks_in_image` does and cut at 0.5; or integers [samples, objects, runs], COCO's counts: pixels
+///          that are 0 and 1 in turn, column after column, -1 behind the last.
+/// true_masks   bool [samples, objects, height, width]: all images are of that size.
+/// Results  AP, AP50, AP75, APs, APm, APl, AR1, AR10, AR100, ARs, ARm, ARl; -1 where no box is of that size. With `masks` the
+///          same of these, `mask AP` and so on; what is found goes into a range of sizes by the mask's area, as pycocotools has it
+///          of results without boxes.
+/// Errors   also kInvalidArgument where a true box or mask has no area, a number is not finite, a mask does not fit its image, or
+///          an image comes twice or is not in `truth`; kCorruptData and kIo for the file, with masks also where an annotation has
+///          none.
 std::unique_ptr<Metric> average_precision(AveragePrecisionOptions options = {});
 
 }  // namespace trireme::metrics

@@ -116,8 +116,8 @@ struct TrainingOptions {
   bool capture = true;
   /// On a disk of each host: what stages that offload keep. Empty: the system's folder for temporary files.
   std::filesystem::path offload_folder;
-  /// Of each rank, that read and transform its samples ahead of the steps. A source in Python gains where it waits for
-  /// files or its work releases the interpreter.
+  /// Of each rank, that read and transform its samples ahead of the steps; 0: as many as the first steps show to be
+  /// needed. A source in Python gains where it waits for files or its work releases the interpreter.
   int reader_threads = 1;
 };
 

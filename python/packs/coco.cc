@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "packs/vision/coco/evaluate.h"
+#include "packs/vision/coco/paste.h"
+#include "packs/vision/coco/rle.h"
 #include "python/packs/bind.h"
 #include "trireme/engine/operators/kernel_operator.h"
 
@@ -23,6 +25,33 @@ CocoDetections detections_of_rows(const Array<double>& rows, const CocoGroundTru
   const auto numbers = elements(rows);
   const py::gil_scoped_release unlocked;
   return vision::make_detections(numbers, truth);
+}
+
+/// Compressed counts of pixels [height, width].
+std::string runs_of_pixels(const Array<std::uint8_t>& pixels) {
+  if (pixels.ndim() != 2) throw py::value_error("expected pixels [height, width]");
+  return vision::to_text(vision::from_pixels({pixels.shape(0), pixels.shape(1)}, elements(pixels)));
+}
+
+using Size = std::tuple<std::int64_t, std::int64_t>;  // height, width
+
+/// The same of a soft mask [side, side] of a box (x1, y1, x2, y2), in an image of a size.
+std::string runs_of_soft_mask(const Array<float>& values,
+                              std::tuple<float, float, float, float> box, Size size) {
+  if (values.ndim() != 2) throw py::value_error("expected a mask [side, side]");
+  const auto [height, width] = size;
+  const auto [left, top, right, bottom] = box;
+  return vision::to_text(vision::paste({height, width}, {.values = elements(values),
+                                                         .side = values.shape(0),
+                                                         .left = left,
+                                                         .top = top,
+                                                         .right = right,
+                                                         .bottom = bottom}));
+}
+
+std::int64_t area_of_runs(const std::string& counts, Size size) {
+  const auto [height, width] = size;
+  return vision::area(vision::parse_rle({height, width}, counts));
 }
 
 /// Precision [K, A, M, T, R] and recall [K, A, M, T].
@@ -67,6 +96,10 @@ void bind_coco(py::module_& module) {
            py::arg("json"), py::arg("has_masks"), py::arg("truth"), py::arg("origin"), Unlocked())
       .def_static("of_rows", &detections_of_rows, py::arg("rows"), py::arg("truth"))
       .def("__len__", &CocoDetections::size);
+  module.def("area_of_runs", &area_of_runs, py::arg("counts"), py::arg("size"), Unlocked());
+  module.def("runs_of_pixels", &runs_of_pixels, py::arg("pixels"), Unlocked());
+  module.def("runs_of_soft_mask", &runs_of_soft_mask, py::arg("values"), py::arg("box"),
+             py::arg("size"), Unlocked());
   module.def("evaluate_coco", &evaluate, py::arg("truth"), py::arg("detections"),
              py::arg("of_masks"), py::arg("max_dets"));
 }

@@ -20,6 +20,7 @@ _PLACES = {
     "Padded": "padded",
     "Repeated": "repeated",
     "SkipDamaged": "skip_damaged",
+    "Tokenized": "tokenized",
     "DistributedModel": "distributed",
     "Error": "errors",
     "mean_loss": "losses",

@@ -60,5 +60,6 @@ from trireme.session import Session as Session
 from trireme.skip_damaged import SkipDamaged as SkipDamaged
 from trireme.step_outputs import StepOutput as StepOutput
 from trireme.steps import step as step
+from trireme.tokenized import Tokenized as Tokenized
 
 __version__: str

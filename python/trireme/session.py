@@ -59,7 +59,7 @@ class Session:
                      offload="none" ("auto", "all": activations in a file of offload_folder),
                      capture=False (operators through torch's dispatcher and autograd at every step),
                      gradient_dtype="bf16" (replicas send half the bytes; "f32"),
-                     reader_threads=4 (of each rank, that read samples ahead),
+                     reader_threads=4 (of each rank, that read samples ahead; 0: as many as its first steps need),
                      reader_ranks=2 (the last ranks hold no part of the model: they read samples for the others),
                      shard_state=True, shard_parameters=True (replicas keep parts of the optimizer's state, of all),
                      turns=[trireme.Turn(["discriminator.*"], ["d"], 2), ..] (which loss moves what, how many steps),

@@ -1,5 +1,6 @@
 #include "recipes/ssd/recipe.h"
 
+#include <fmt/format.h>
 #include <torch/types.h>
 
 #include <CLI/CLI.hpp>
@@ -10,12 +11,16 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "packs/vision/data/boxed_images.h"
 #include "recipes/options/keep_options.h"
 #include "recipes/options/recipe_of.h"
 #include "recipes/options/skip_options.h"
+#include "recipes/ssd/batch_planner.h"
 #include "recipes/ssd/detection.h"
+#include "trireme/base/files.h"
+#include "trireme/base/json.h"
 #include "trireme/error.h"
 #include "trireme/model.h"
 
@@ -24,7 +29,8 @@ namespace {
 
 /// What the command line says.
 struct Options {
-  std::filesystem::path images, annotations, evaluation_images, evaluation_annotations, results;
+  std::vector<std::filesystem::path> images, evaluation_images;
+  std::filesystem::path annotations, evaluation_annotations, results;
   std::optional<std::int64_t> max_boxes;
   bool has_no_flips = false, has_colors = false;
   KeepDecoded keep;
@@ -68,7 +74,7 @@ class Data {
     if (training_) return;
     if (options.images.empty() || options.annotations.empty()) {
       throw Error(ErrorKind::kInvalidArgument,
-                  "name a folder of images with --ssd-images and a COCO file with "
+                  "name a folder or shards of images with --ssd-images and a COCO file with "
                   "--ssd-annotations");
     }
     training_ = vision::open_boxed_images(options.images, options.annotations);
@@ -92,13 +98,15 @@ class Data {
 };
 
 void add_data_options(CLI::App& app, Options& options) {
-  app.add_option("--ssd-images", options.images, "Folder of JPEG or PNG images");
+  app.add_option("--ssd-images", options.images,
+                 "Folder of JPEG or PNG images; or tar shards, a folder of MDS or other records "
+                 "with the image as jpg or png, and its id as id");
   app.add_option("--ssd-annotations", options.annotations,
                  "COCO instances file (JSON) of these images");
   auto* evaluation = app.add_option("--ssd-evaluation-annotations", options.evaluation_annotations,
                                     "COCO file for evaluation, of the same categories");
   app.add_option("--ssd-evaluation-images", options.evaluation_images,
-                 "Folder of images for evaluation; those of training where it is not given")
+                 "Images for evaluation, likewise; those of training where it is not given")
       ->needs(evaluation);
   app.add_option("--ssd-results", options.results,
                  "File for what is found on the evaluation's images at the end, as COCO's "
@@ -126,8 +134,33 @@ void add_model_options(CLI::App& app, Options& options) {
                "Channels of a pixel next to each other in memory");
 }
 
+/// Images of the annotations where they are given, else COCO's with boxes.
+std::int64_t num_training_images(const Options& options) {
+  constexpr std::int64_t kOfCoco = 117'266;
+  if (options.annotations.empty()) return kOfCoco;
+  const Json file = parse_json(read_file(options.annotations), options.annotations.string());
+  if (!file.is_object() || !file.contains("images")) return kOfCoco;
+  return std::ssize(file["images"]);
+}
+
+/// Prints and ends, as --help does.
+void add_planner_option(CLI::App& app, Options& options) {
+  app.add_option_function<std::string>(
+      "--ssd-compare-batches",
+      [&options](const std::string& text) {
+        const std::int64_t num_images = num_training_images(options);
+        const auto choices = compare_batches(num_images, parse_batch_times(text));
+        fmt::print("{}", to_table(num_images, choices));
+        throw CLI::Success();
+      },
+      "Batches with milliseconds of their steps, measured or simulated, 1024=310,2048=560: print "
+      "which training to COCO's AP is shortest, and end");
+}
+
 }  // namespace
 
-Recipe make_recipe() { return recipe_of<Options, Data>({add_data_options, add_model_options}); }
+Recipe make_recipe() {
+  return recipe_of<Options, Data>({add_data_options, add_model_options, add_planner_option});
+}
 
 }  // namespace trireme::recipes::ssd

@@ -20,7 +20,7 @@ from trireme.metrics import (
     top_k_accuracy,
     word_error_rate,
 )
-from vision_test import detected, random_truth
+from vision_test import as_masks, detected, random_truth
 
 
 def judge(module: str) -> Any:
@@ -145,6 +145,55 @@ def test_boxes_are_those_of_pycocotools() -> None:
     outputs |= objects_of(ids, truth["annotations"], "true_")
     by_outputs = measured(average_precision(), **outputs)
     np.testing.assert_array_equal(list(by_outputs.values()), judged.stats)
+
+
+def test_masks_are_those_of_pycocotools() -> None:
+    coco, evaluation = judge("pycocotools.coco"), judge("pycocotools.cocoeval")
+    coder = judge("pycocotools.mask")
+    random = np.random.default_rng(9)
+    truth = random_truth(random)  # polygons; of every third object runs
+    for annotation in truth["annotations"][::3]:
+        runs = coder.merge(coder.frPyObjects(annotation["segmentation"], 90, 120))
+        annotation["segmentation"] = {**runs, "counts": runs["counts"].decode()}
+    results = detected(random, truth)
+    masks = as_masks(results)
+    with contextlib.redirect_stdout(io.StringIO()):
+        ground_truth = coco.COCO()
+        ground_truth.dataset = truth
+        ground_truth.createIndex()
+        judged = evaluation.COCOeval(ground_truth, ground_truth.loadRes(masks), "segm")
+        judged.evaluate()
+        judged.accumulate()
+        judged.summarize()
+    ids = sorted(image["id"] for image in truth["images"])
+    outputs = objects_of(ids, results, "") | {"image_ids": torch.tensor(ids)}
+    decoded = [torch.from_numpy(coder.decode(item["segmentation"]).astype(bool)) for item in masks]
+    pixels = torch.zeros(*outputs["labels"].shape, 90, 120, dtype=torch.bool)
+    for i, image in enumerate(ids):
+        of_image = [
+            mask for mask, item in zip(decoded, masks, strict=True) if item["image_id"] == image
+        ]
+        for j, mask in enumerate(of_image):
+            pixels[i, j] = mask
+    assert judged.stats[0] > 0
+    metric = average_precision(truth, masks="masks")
+    found = measured(metric, **outputs, masks=pixels)
+    names = [name for name in found if name.startswith("mask ")]
+    assert len(found) == 24
+    np.testing.assert_array_equal([found[name] for name in names], judged.stats)
+    assert measured(metric, **outputs, masks=runs_of(pixels)) == found
+
+
+def runs_of(pixels: torch.Tensor) -> torch.Tensor:
+    """Of masks [samples, objects, height, width], -1 behind the last."""
+    flat = pixels.transpose(2, 3).flatten(2)
+    runs = torch.full((*flat.shape[:2], 500), -1)
+    for i in range(flat.shape[0]):
+        for j in range(flat.shape[1]):
+            values, counts = torch.unique_consecutive(flat[i, j], return_counts=True)
+            own = [0, *counts.tolist()] if bool(values[0]) else counts.tolist()
+            runs[i, j, : len(own)] = torch.tensor(own)
+    return runs
 
 
 def objects_of(ids: list[int], items: list[dict[str, Any]], prefix: str) -> dict[str, torch.Tensor]:

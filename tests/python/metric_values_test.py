@@ -312,6 +312,32 @@ def test_average_precision_of_boxes() -> None:
     assert worse["val/AP"] == pytest.approx((2 / 3 + 1) / 2, rel=1e-12)
 
 
+def test_average_precision_of_masks() -> None:
+    masks = torch.zeros(2, 2, 95, 95, dtype=torch.bool)
+    masks[0, 0, 10:50, 10:50] = masks[0, 1, 60:90, 60:90] = masks[1, 0, :40, :40] = True
+    outputs = {
+        "boxes": BOXES,
+        "true_boxes": BOXES,
+        "labels": TRUE_LABELS,
+        "true_labels": TRUE_LABELS,
+        "scores": [[0.9, 0.8], [0.7, 0.0]],
+        "true_masks": masks,
+    }
+    metric = average_precision(masks="masks")
+    perfect = measured(metric, **outputs, masks=masks)
+    assert [perfect[name] for name in ("AP", "mask AP", "mask AR100", "mask APm")] == [1, 1, 1, 1]
+    soft = measured(metric, **outputs, masks=torch.ones(2, 2, 28, 28))
+    assert soft["mask AP75"] == 1  # nearly the pixels of the boxes
+    nothing = measured(metric, **outputs, masks=torch.full((2, 2, 28, 28), 0.49))
+    assert nothing["mask AR100"] == 0
+    with pytest.raises(ValueError, match="give bool"):
+        measured(metric, **outputs, masks=torch.ones(2, 2, 4))
+    with pytest.raises(ValueError, match="in an image of 95 x 95 pixels: masks have 90 x 95"):
+        measured(metric, **outputs, masks=masks[:, :, :90])
+    with pytest.raises(ValueError, match="sample 0 has a true mask of label 1 without an area"):
+        measured(metric, **outputs | {"true_masks": masks & False}, masks=masks)
+
+
 def test_average_precision_beside_a_file_of_truth() -> None:
     annotations = [
         {

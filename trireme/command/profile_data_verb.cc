@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstddef>
 #include <filesystem>
 #include <memory>
@@ -17,7 +16,9 @@
 #include "trireme/data/read_parts.h"
 #include "trireme/engine/train/batch_reader.h"
 #include "trireme/engine/train/construct_workload.h"
+#include "trireme/engine/train/reader_threads.h"
 #include "trireme/error.h"
+#include "trireme/kernels/spread.h"
 
 namespace trireme::command {
 namespace {
@@ -81,7 +82,8 @@ struct ReadRun {
 ReadRun read_samples_of(const Workload& workload, const ProfileDataOptions& options, int threads,
                         std::int64_t first_step, std::uint64_t seed) {
   const BatchLayout batch{.global_batch = options.batch, .microbatch = options.batch, .lanes = 1};
-  const train::StepReader reader(workload, batch, seed, data::OrderKind::kShuffled, threads);
+  const train::StepReader reader(workload, batch, seed, data::OrderKind::kShuffled,
+                                 kernels::on_threads(threads));
   const std::int64_t num_steps = (options.num_samples + options.batch - 1) / options.batch;
   const auto begin = std::chrono::steady_clock::now();
   for (std::int64_t step = 0; step < num_steps; ++step) reader.read(first_step + step, 0);
@@ -89,11 +91,10 @@ ReadRun read_samples_of(const Workload& workload, const ProfileDataOptions& opti
   return {threads, seconds, num_steps * options.batch, reader.take_parts()};
 }
 
-/// Threads that read a batch within a step, as fast each as those of `run`; at least one.
+/// Threads that read a batch within a step, as fast each as those of `run`.
 int threads_for(const ReadRun& run, const ProfileDataOptions& options) {
-  const double wanted = static_cast<double>(options.batch) / (options.step_ms / 1e3);
-  const double of_one = run.samples_per_s() / run.threads;
-  return std::max(1, static_cast<int>(std::ceil(wanted / of_one)));
+  const double seconds = static_cast<double>(options.batch) / run.samples_per_s();
+  return train::threads_that_keep_up({seconds, run.threads}, options.step_ms / 1e3);
 }
 
 Json to_json(const ReadRun& run) {

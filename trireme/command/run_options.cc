@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <set>
 #include <utility>
@@ -100,14 +101,21 @@ GivenOptions given_options(const CLI::App& verb) {
 }
 
 void parse_with_run(CLI::App& app, std::span<const char* const> argv) {
-  arguments::parse(app, argv);
+  std::exception_ptr missing;  // An option that another needs: the run may have it.
+  try {
+    arguments::parse(app, argv);
+  } catch (const CLI::RequiresError&) {
+    missing = std::current_exception();
+  }
   const CLI::App& verb = arguments::called(app);
   const std::filesystem::path run = known_run(verb);
-  if (run.empty()) return;
-  const std::vector<std::string> kept = words_for(verb, session::load_kept_run(run));
+  const std::vector<std::string> kept =
+      run.empty() ? std::vector<std::string>() : words_for(verb, session::load_kept_run(run));
+  if (kept.empty() && missing) std::rethrow_exception(missing);
+  if (kept.empty()) return;
   std::vector<const char*> all(argv.begin(), argv.end());
   for (const std::string& word : kept) all.push_back(word.c_str());
-  if (!kept.empty()) arguments::parse(app, all);
+  arguments::parse(app, all);
 }
 
 }  // namespace trireme::command

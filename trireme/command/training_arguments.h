@@ -98,9 +98,13 @@ inline void add_average_option(CLI::App& app, TrainingOptions& options) {
 
 /// --reader-threads.
 inline void add_reader_threads_option(CLI::App& app, TrainingOptions& options) {
-  app.add_option("--reader-threads", options.reader_threads,
-                 "Threads of each rank that read and transform its samples ahead of the steps")
-      ->check(arguments::positive())
+  options.reader_threads = 0;
+  app.add_option(
+         "--reader-threads", options.reader_threads,
+         "Threads of each rank that read and transform its samples ahead of the steps; 0: as "
+         "many as the first steps show to be needed, or all its cores where nothing else "
+         "runs meanwhile (evaluations, --reader-ranks)")
+      ->check(arguments::not_negative())
       ->capture_default_str();
 }
 

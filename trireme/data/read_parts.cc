@@ -29,6 +29,10 @@ CountedReading::CountedReading(ReadParts* parts) : before_(std::exchange(counted
 
 CountedReading::~CountedReading() { counted_parts = before_; }
 
+void count_part(const char* part, const ReadPart& more) {
+  if (counted_parts != nullptr) counted_parts->add(part, more);
+}
+
 ReadTimer::ReadTimer(const char* part) : parts_(counted_parts), part_(part) {
   if (parts_ == nullptr) return;
   around_ = innermost_timer;

@@ -24,10 +24,9 @@ class ReadParts {
   /// Those that have ended since the last call.
   ByName take();
 
- private:
-  friend class ReadTimer;
   void add(const char* part, const ReadPart& more);
 
+ private:
   std::mutex mutex_;  ///< Guards parts_.
   ByName parts_;
 };
@@ -44,6 +43,9 @@ class CountedReading {
  private:
   ReadParts* before_;
 };
+
+/// Adds what a part has taken elsewhere, as on another rank, to what this thread counts. Nothing where nobody counts.
+void count_part(const char* part, const ReadPart& more);
 
 /// Times a part of reading a sample ("read", "decode", ..) to the end of its scope, within the thread. Nothing where nobody
 /// counts: a look at one variable.

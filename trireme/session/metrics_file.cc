@@ -20,6 +20,7 @@ std::int64_t unix_ms() {
 /// Nothing of what did not happen, or nobody has measured.
 void add_reading(Json& json, const train::StepReading& reading, double step_seconds) {
   if (reading.batches_ready) json["batches_ready"] = *reading.batches_ready;
+  if (reading.threads > 0) json["reader_threads"] = reading.threads;
   if (reading.read_seconds > 0) json["read_ms"] = reading.read_seconds * 1e3;
   if (reading.decode_seconds > 0) json["decode_ms"] = reading.decode_seconds * 1e3;
   if (reading.bytes == 0) return;

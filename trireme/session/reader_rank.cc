@@ -9,6 +9,7 @@
 #include "trireme/engine/program/torch_failure.h"
 #include "trireme/engine/readers/remote_source.h"
 #include "trireme/engine/train/construct_workload.h"
+#include "trireme/engine/train/reader_threads.h"
 #include "trireme/error.h"
 
 namespace trireme::session {
@@ -42,7 +43,10 @@ ReaderRank::ReaderRank(const collectives::World& all, const MakeWorkload& make,
   // As those that train make it, so that data which are drawn are the same; the model is not needed.
   const Workload workload = train::construct(make, options.training.seed, true);
   server_.emplace(std::vector{workload.training, workload.evaluation}, all.endpoint,
-                  options.reader_ranks, options.training.reader_threads, program::error_of);
+                  options.reader_ranks,
+                  train::threads_at_once(options.training.reader_threads,
+                                         train::cores_of_rank(train::num_local_ranks(all))),
+                  program::error_of);
 }
 
 TrainingRanks::TrainingRanks(const collectives::World& all, int num_readers)

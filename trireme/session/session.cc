@@ -32,6 +32,9 @@ Session::Session(World& world, const MakeWorkload& make, SessionOptions options)
       reader_ = std::make_unique<Reader>(world, make, options);
     } else {
       ranks = std::make_shared<session::TrainingRanks>(world.value(), options.reader_ranks);
+      // Ranks that others read for only wait for these.
+      int& threads = options.training.reader_threads;
+      if (threads == 0 && options.reader_ranks > 0) threads = 1;
       state_ = std::make_unique<Implementation>(ranks, make, std::move(options));
     }
   });

@@ -30,10 +30,14 @@ bool is_blank(char32_t c) {
 }
 
 /// Asked after `is_blank`.
-bool is_left_out(char32_t c) {
+bool is_left_out(char32_t c, WordRules rules) {
   if (c < 0x80) return c < 0x20 || c == 0x7F;
   const auto category = category_of(c);
-  return c == kMended || category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF;
+  if (c == kMended || category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF) {
+    return true;
+  }
+  return rules == WordRules::kHuggingFace &&
+         (category == UTF8PROC_CATEGORY_CO || category == UTF8PROC_CATEGORY_CN);
 }
 
 /// The blocks of ideographs that the source names; kana and hangul are no part of them.
@@ -76,10 +80,11 @@ bool ends_word(std::u32string_view before, std::u32string_view after) {
   return last != before.rend() && is_cased(*last) && (next == after.end() || !is_cased(*next));
 }
 
-std::u32string lower(std::u32string_view word) {
+std::u32string lower(std::u32string_view word, WordRules rules) {
   std::u32string result;
   for (std::size_t i = 0; i < word.size(); ++i) {
-    if (word[i] == kSigma && ends_word(word.substr(0, i), word.substr(i + 1))) {
+    if (rules == WordRules::kBert && word[i] == kSigma &&
+        ends_word(word.substr(0, i), word.substr(i + 1))) {
       result += kFinalSigma;
     } else {
       result += static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(word[i])));
@@ -112,13 +117,13 @@ std::u32string without_accents(const std::u32string& word) {
 }
 
 /// Adds a run between blanks, cut around punctuation.
-void add_words(std::u32string_view run, std::vector<std::string>& words) {
+void add_words(std::u32string_view run, WordRules rules, std::vector<std::string>& words) {
   std::u32string word;
   const auto flush = [&] {
     if (!word.empty()) words.push_back(utf8::utf32to8(word));
     word.clear();
   };
-  for (const char32_t c : without_accents(lower(run))) {
+  for (const char32_t c : without_accents(lower(run, rules))) {
     if (!is_punctuation(c)) {
       word += c;
       continue;
@@ -131,18 +136,18 @@ void add_words(std::u32string_view run, std::vector<std::string>& words) {
 
 }  // namespace
 
-std::vector<std::string> basic_words(std::string_view text) {
+std::vector<std::string> basic_words(std::string_view text, WordRules rules) {
   std::string valid(text);
   repair_utf8(valid);
   std::vector<std::string> words;
   std::u32string run;
   const auto flush = [&] {
-    if (!run.empty()) add_words(run, words);
+    if (!run.empty()) add_words(run, rules, words);
     run.clear();
   };
   for (const char32_t c : utf8::utf8to32(valid)) {
     if (is_blank(c) || is_ideograph(c)) flush();
-    if (is_blank(c) || is_left_out(c)) continue;
+    if (is_blank(c) || is_left_out(c, rules)) continue;
     run += c;
     if (is_ideograph(c)) flush();
   }

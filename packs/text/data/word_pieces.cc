@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "packs/text/data/basic_words.h"
+#include "packs/text/data/tokenizer_file.h"
 #include "trireme/base/files.h"
 #include "trireme/base/sha256.h"
 #include "trireme/error.h"
@@ -13,7 +13,6 @@
 namespace trireme::text {
 namespace {
 
-constexpr std::ptrdiff_t kMaxWordCharacters = 200;
 constexpr std::string_view kGoesOn = "##";
 constexpr std::string_view kTrimmed = " \t\r\n\f\v";
 
@@ -45,7 +44,16 @@ WordPieces WordPieces::load(const std::filesystem::path& path) {
 
 WordPieces WordPieces::from_vocabulary(std::string vocabulary, std::string_view origin) {
   auto state = std::make_shared<State>();
-  state->pieces = lines_of(vocabulary);
+  state->bytes = std::move(vocabulary);
+  state->sha256 = trireme::sha256(state->bytes);
+  if (is_tokenizer_file(state->bytes)) {
+    const WordPieceFile file = parse_word_piece_file(state->bytes, origin);
+    state->pieces = lines_of(file.vocabulary);
+    state->most_characters = file.most_word_characters;
+    state->rules = WordRules::kHuggingFace;
+  } else {
+    state->pieces = lines_of(state->bytes);
+  }
   for (std::size_t i = 0; i < state->pieces.size(); ++i) {
     const std::string& piece = state->pieces[i];
     const auto token = static_cast<Token>(i);
@@ -66,16 +74,15 @@ WordPieces WordPieces::from_vocabulary(std::string vocabulary, std::string_view 
                     .first = token_of("[CLS]"),
                     .separator = token_of("[SEP]"),
                     .mask = token_of("[MASK]")};
-  state->sha256 = trireme::sha256(vocabulary);
-  state->bytes = std::move(vocabulary);
   return WordPieces(std::move(state));
 }
 
 void WordPieces::append(std::string_view word, std::vector<Token>& tokens) const {
   const std::size_t before = tokens.size();
   const Pieces* pieces = &state_->beginnings;
-  const bool is_long = std::ssize(word) > kMaxWordCharacters &&
-                       utf8::unchecked::distance(word.begin(), word.end()) > kMaxWordCharacters;
+  const std::int64_t most = state_->most_characters;
+  const bool is_long =
+      std::ssize(word) > most && utf8::unchecked::distance(word.begin(), word.end()) > most;
   while (!word.empty() && !is_long) {
     std::size_t length = std::min(word.size(), state_->longest);
     auto found = pieces->end();
@@ -96,7 +103,7 @@ void WordPieces::append(std::string_view word, std::vector<Token>& tokens) const
 
 std::vector<Token> WordPieces::encode(std::string_view text) const {
   std::vector<Token> tokens;
-  for (const std::string& word : basic_words(text)) append(word, tokens);
+  for (const std::string& word : basic_words(text, state_->rules)) append(word, tokens);
   return tokens;
 }
 

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "packs/text/data/basic_words.h"
 #include "packs/text/data/tokenizer.h"
 
 namespace trireme::text {
@@ -25,7 +26,8 @@ struct PairTokens {
 
 /// Text to tokens by a WordPiece vocabulary: each of the basic words (basic_words.h) is cut into the
 /// longest pieces of the vocabulary, from left to right; pieces that begin with `##` go on within a
-/// word. A word of which a part is no piece, or of more than 200 characters, is [UNK].
+/// word. A word of which a part is no piece, or of more than 200 characters, is [UNK]. Of a
+/// tokenizer.json words and characters are those of Hugging Face's library, so that tokens are, too.
 ///
 /// A value, cheap to copy. Threads: immutable.
 /// Source   Wu et al., arXiv 1609.08144, section 4.1; `FullTokenizer` of google-research/bert.
@@ -38,11 +40,12 @@ class WordPieces {
   /// Order     the result depends on texts and options only.
   static WordPieces train(std::span<const std::string> texts, const TokenizerOptions& options = {});
 
-  /// A vocabulary in a file, `vocab.txt`, or its content: a piece a line, the first is token 0.
+  /// A vocabulary in a file, or its content: `vocab.txt`, a piece a line, the first is token 0; or a
+  /// `tokenizer.json` of an uncased BERT (tokenizer_file.h).
   ///
   /// origin   what is read (a path), for messages.
-  /// Errors   those of read_file; kInvalidArgument where [PAD], [UNK], [CLS], [SEP] or [MASK] is
-  ///          missing.
+  /// Errors   those of read_file and parse_word_piece_file; kInvalidArgument where [PAD], [UNK],
+  ///          [CLS], [SEP] or [MASK] is missing.
   static WordPieces load(const std::filesystem::path& path);
   static WordPieces from_vocabulary(std::string vocabulary, std::string_view origin);
 
@@ -70,10 +73,12 @@ class WordPieces {
   using Pieces = std::unordered_map<std::string, Token, Hash, std::equal_to<>>;
 
   struct State {
-    std::vector<std::string> pieces;  ///< By token.
-    Pieces beginnings;                ///< Of words.
-    Pieces continuations;             ///< Without their `##`.
-    std::size_t longest = 0;          ///< Bytes of the longest piece.
+    std::vector<std::string> pieces;     ///< By token.
+    Pieces beginnings;                   ///< Of words.
+    Pieces continuations;                ///< Without their `##`.
+    std::size_t longest = 0;             ///< Bytes of the longest piece.
+    std::int64_t most_characters = 200;  ///< Of a word that is no [UNK].
+    WordRules rules = WordRules::kBert;
     PairTokens special;
     std::string bytes;
     std::string sha256;

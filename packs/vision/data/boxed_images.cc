@@ -1,6 +1,8 @@
 #include "packs/vision/data/boxed_images.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstring>
 #include <map>
 #include <set>
 #include <string_view>
@@ -76,7 +78,7 @@ class Reading {
     if (image.size.height < 1 || image.size.width < 1) {
       item.fail("image " + std::to_string(id) + " has no pixels by \"height\" and \"width\"");
     }
-    image.bytes = size_of_file(images_.folder / image.name);
+    if (!images_.records) image.bytes = size_of_file(images_.folder / image.name);
     images_.images.push_back(std::move(image));
   }
 
@@ -132,29 +134,68 @@ class Reading {
   std::map<std::int64_t, BoxedImage*> by_id_;
 };
 
-}  // namespace
+/// Which record each image is in.
+class PlacesInRecords {
+ public:
+  explicit PlacesInRecords(BoxedImages& images) : images_(images), records_(*images.records) {}
 
-std::int64_t BoxedImages::most_boxes() const {
-  std::int64_t most = 0;
-  for (const BoxedImage& image : images) most = std::max(most, std::ssize(image.boxes));
-  return most;
-}
-
-std::string BoxedImages::identity() const {
-  Json list = Json::array();
-  for (const BoxedImage& image : images) {
-    Json boxes = Json::array();
-    for (const auto& [x1, y1, x2, y2, label] : image.boxes)
-      boxes.push_back({x1, y1, x2, y2, label});
-    list.push_back({image.id, image.name, image.bytes, image.size.height, image.size.width, boxes});
+  void find() {
+    for (std::int64_t i = 0; i < records_.num_records(); ++i) {
+      const std::int64_t id = id_of(i);
+      const auto image = std::ranges::lower_bound(images_.images, id, {}, &BoxedImage::id);
+      if (image == images_.images.end() || image->id != id) {
+        refuse(i, "has the id " + std::to_string(id) + ", which is no image's");
+      }
+      if (image->record >= 0) {
+        refuse(i, "has the id " + std::to_string(id) + ", as " + records_.name(image->record));
+      }
+      image->record = i;
+      image->field = image_field(i);
+    }
+    for (const BoxedImage& image : images_.images) {
+      if (image.record >= 0) continue;
+      throw Error(ErrorKind::kCorruptData, "image " + std::to_string(image.id) + " of '" +
+                                               images_.annotations.string() + "' is in no record");
+    }
   }
-  return sha256(compact_text({{"images", list}, {"categories", category_ids}}));
-}
 
-BoxedImages open_boxed_images(const fs::path& folder, const fs::path& annotations) {
-  BoxedImages images{.folder = folder, .annotations = annotations};
-  const std::string origin = annotations.string();
-  const Json file = parse_json(read_file(annotations), origin);
+ private:
+  [[noreturn]] void refuse(std::int64_t index, const std::string& problem) const {
+    throw Error(ErrorKind::kCorruptData, records_.name(index) + " " + problem);
+  }
+
+  std::string image_field(std::int64_t index) const {
+    const std::vector<std::string> fields = records_.fields(index);
+    for (const char* name : {"jpg", "jpeg", "png"}) {
+      if (std::ranges::find(fields, name) != fields.end()) return name;
+    }
+    refuse(index, "has no image: expected jpg, jpeg or png");
+  }
+
+  /// Digits, or eight bytes that are none.
+  std::int64_t id_of(std::int64_t index) const {
+    const std::vector<std::string> fields = records_.fields(index);
+    if (std::ranges::find(fields, "id") == fields.end()) {
+      refuse(index, "has no `id`: expected that of its image in the COCO file");
+    }
+    const std::vector<std::byte> bytes = records_.read(index, "id");
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    std::int64_t id = 0;
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), id);
+    if (failure == std::errc() && end == text.data() + text.size()) return id;
+    if (bytes.size() != sizeof id) refuse(index, "has an `id` that is neither digits nor an i64");
+    std::memcpy(&id, bytes.data(), sizeof id);
+    return id;
+  }
+
+  BoxedImages& images_;
+  const data::RecordSource& records_;
+};
+
+/// All of the file but where its images are.
+BoxedImages read_annotations(BoxedImages images) {
+  const std::string origin = images.annotations.string();
+  const Json file = parse_json(read_file(images.annotations), origin);
   std::map<std::int64_t, std::string> categories;
   ItemList(file, origin, "categories").for_each([&](const Item& item, std::int64_t id) {
     categories[id] = text_of(item, "name");
@@ -174,6 +215,55 @@ BoxedImages open_boxed_images(const fs::path& folder, const fs::path& annotation
     reading.add_box(item, id);
   });
   return images;
+}
+
+}  // namespace
+
+std::vector<std::byte> BoxedImages::read(const BoxedImage& image) const {
+  return records ? records->read(image.record, image.field) : read_file_bytes(folder / image.name);
+}
+
+std::string BoxedImages::place_of(const BoxedImage& image) const {
+  return records ? records->name(image.record) : "'" + (folder / image.name).string() + "'";
+}
+
+std::int64_t BoxedImages::most_boxes() const {
+  std::int64_t most = 0;
+  for (const BoxedImage& image : images) most = std::max(most, std::ssize(image.boxes));
+  return most;
+}
+
+std::string BoxedImages::identity() const {
+  Json list = Json::array();
+  for (const BoxedImage& image : images) {
+    Json boxes = Json::array();
+    for (const auto& [x1, y1, x2, y2, label] : image.boxes)
+      boxes.push_back({x1, y1, x2, y2, label});
+    list.push_back({image.id, image.name, image.bytes, image.size.height, image.size.width, boxes});
+  }
+  Json json = {{"images", list}, {"categories", category_ids}};
+  if (records) json["records"] = records->identity();
+  return sha256(compact_text(json));
+}
+
+BoxedImages open_boxed_images(const fs::path& folder, const fs::path& annotations) {
+  return read_annotations({.folder = folder, .annotations = annotations});
+}
+
+BoxedImages open_boxed_images(std::shared_ptr<const data::RecordSource> records,
+                              const fs::path& annotations) {
+  BoxedImages images =
+      read_annotations({.annotations = annotations, .records = std::move(records)});
+  PlacesInRecords(images).find();
+  return images;
+}
+
+BoxedImages open_boxed_images(const std::vector<fs::path>& paths, const fs::path& annotations) {
+  std::error_code ignored;
+  const bool is_folder = paths.size() == 1 && fs::is_directory(paths[0], ignored) &&
+                         !fs::exists(paths[0] / "index.json", ignored);
+  if (is_folder) return open_boxed_images(paths[0], annotations);
+  return open_boxed_images(data::open_records(paths), annotations);
 }
 
 }  // namespace trireme::vision

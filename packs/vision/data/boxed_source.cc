@@ -9,7 +9,6 @@
 #include "packs/vision/data/box_views.h"
 #include "packs/vision/data/image_views.h"
 #include "packs/vision/data/resize.h"
-#include "trireme/base/files.h"
 #include "trireme/base/json.h"
 #include "trireme/base/random.h"
 #include "trireme/base/sha256.h"
@@ -107,14 +106,13 @@ bool BoxedImageSource::is_flipped(data::Sample sample) const {
 void BoxedImageSource::read_image(data::Sample sample, const PixelBox& crop,
                                   std::span<float> out) const {
   const BoxedImage& image = images_.images[static_cast<std::size_t>(sample.index)];
-  const std::filesystem::path path = images_.folder / image.name;
   const auto read = [&] {
     data::ReadTimer timer("read");
-    auto bytes = read_file_bytes(path);
+    auto bytes = images_.read(image);
     timer.add_bytes(std::ssize(bytes));
     return bytes;
   };
-  const auto name = [&] { return "'" + path.string() + "'"; };
+  const auto name = [&] { return images_.place_of(image); };
   const ImageSize size{.height = options_.size, .width = options_.size};
   const Sampling sampling{.x = static_cast<double>(crop.x),
                           .y = static_cast<double>(crop.y),

@@ -1,19 +1,18 @@
 #include <ATen/Functions.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <numeric>
+#include <optional>
 #include <span>
-#include <tuple>
 
 #include "packs/vision/coco/detections.h"
 #include "packs/vision/coco/evaluate.h"
 #include "packs/vision/coco/ground_truth.h"
 #include "packs/vision/coco/summary.h"
+#include "packs/vision/evaluation/coco_truth.h"
+#include "packs/vision/evaluation/object_masks.h"
 #include "trireme/base/files.h"
 #include "trireme/base/json.h"
 #include "trireme/engine/metrics/outputs.h"
-#include "trireme/error.h"
 #include "trireme/metrics.h"
 
 namespace trireme::metrics {
@@ -21,107 +20,77 @@ namespace {
 
 constexpr std::size_t kColumns = 7;  // image id, x, y, width, height, score, category id
 
-[[noreturn]] void refuse(const std::string& what) {
-  throw Error(ErrorKind::kInvalidArgument, "metrics: average_precision: " + what);
-}
+/// What is found, in the order in which it came.
+struct FoundObjects {
+  std::vector<double> rows;        ///< As vision::make_detections takes them.
+  std::vector<vision::Rle> masks;  ///< Of each row, or none.
 
-struct TrueBox {
-  std::int64_t category = 0;
-  std::int64_t image = 0;
-  vision::Box box;
+  std::size_t size() const { return rows.size() / kColumns; }
+  std::span<const double> row(std::size_t i) const {
+    return std::span(rows).subspan(i * kColumns, kColumns);
+  }
 };
 
-/// Ground truth of these images, without annotations.
-///
-/// image_ids   ascending.
-vision::CocoGroundTruth empty_truth(const std::vector<std::int64_t>& image_ids) {
-  vision::CocoGroundTruth truth;
-  truth.image_ids = image_ids;
-  truth.image_sizes.resize(image_ids.size());
-  truth.category_begin = {0};
-  return truth;
+/// What is of categories that the truth has, which alone count.
+FoundObjects known(const FoundObjects& found, const vision::CocoGroundTruth& truth) {
+  FoundObjects result;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto row = found.row(i);
+    if (truth.category_index(static_cast<std::int64_t>(row[6])) < 0) continue;
+    result.rows.insert(result.rows.end(), row.begin(), row.end());
+    if (!found.masks.empty()) result.masks.push_back(found.masks[i]);
+  }
+  return result;
 }
 
-/// What is there on images 0 to num_images - 1.
-vision::CocoGroundTruth truth_of(std::vector<TrueBox> boxes, std::int64_t num_images) {
-  std::vector<std::int64_t> image_ids(static_cast<std::size_t>(num_images));
-  std::iota(image_ids.begin(), image_ids.end(), 0);
-  vision::CocoGroundTruth truth = empty_truth(image_ids);
-  std::ranges::stable_sort(
-      boxes, {}, [](const TrueBox& each) { return std::tuple(each.category, each.image); });
-  for (const auto& [category, image, box] : boxes) {
-    if (truth.category_ids.empty() || truth.category_ids.back() != category) {
-      truth.category_ids.push_back(category);
-      truth.category_names.push_back(std::to_string(category));
-      truth.category_begin.push_back(truth.category_begin.back());
-    }
-    ++truth.category_begin.back();
-    truth.images.push_back(static_cast<std::int32_t>(image));
-    truth.ids.push_back(std::ssize(truth.ids) + 1);
-    truth.boxes.push_back(box);
-    truth.areas.push_back(box.width * box.height);
-    truth.is_crowd.push_back(0);
-  }
-  return truth;
+Json result_of(std::span<const double> row) {
+  return {{"image_id", static_cast<std::int64_t>(row[0])},
+          {"category_id", static_cast<std::int64_t>(row[6])},
+          {"score", row[5]}};
 }
 
-/// Of all images those that came.
-vision::CocoGroundTruth chosen(const vision::CocoGroundTruth& all,
-                               std::vector<std::int64_t> image_ids) {
-  std::ranges::sort(image_ids);
-  const auto twice = std::ranges::adjacent_find(image_ids);
-  if (twice != image_ids.end()) refuse(fmt::format("image {} came twice; give each once", *twice));
-  for (const std::int64_t id : image_ids) {
-    if (all.image_index(id) < 0) refuse(fmt::format("the truth has no image {}", id));
-  }
-  vision::CocoGroundTruth truth = empty_truth(image_ids);
-  truth.category_ids = all.category_ids;
-  truth.category_names = all.category_names;
-  for (std::size_t k = 0; k < all.category_ids.size(); ++k) {
-    for (auto i = static_cast<std::size_t>(all.category_begin[k]);
-         i < static_cast<std::size_t>(all.category_begin[k + 1]); ++i) {
-      const std::int32_t image =
-          truth.image_index(all.image_ids[static_cast<std::size_t>(all.images[i])]);
-      if (image < 0) continue;
-      truth.images.push_back(image);
-      truth.ids.push_back(all.ids[i]);
-      truth.boxes.push_back(all.boxes[i]);
-      truth.areas.push_back(all.areas[i]);
-      truth.is_crowd.push_back(all.is_crowd[i]);
-    }
-    truth.category_begin.push_back(std::ssize(truth.ids));
-  }
-  return truth;
-}
-
-/// Rows of categories that the truth has, which alone count.
-std::vector<double> known_rows(const std::vector<double>& rows,
-                               const vision::CocoGroundTruth& truth) {
-  std::vector<double> known;
-  for (std::size_t i = 0; i < rows.size(); i += kColumns) {
-    if (truth.category_index(static_cast<std::int64_t>(rows[i + 6])) < 0) continue;
-    const auto row = std::span(rows).subspan(i, kColumns);
-    known.insert(known.end(), row.begin(), row.end());
-  }
-  return known;
-}
-
-void write_results(const std::vector<double>& rows, const std::filesystem::path& path) {
+void write_boxes(const FoundObjects& found, const std::filesystem::path& path) {
   Json list = Json::array();
-  for (std::size_t i = 0; i < rows.size(); i += kColumns) {
-    list.push_back({{"image_id", static_cast<std::int64_t>(rows[i])},
-                    {"category_id", static_cast<std::int64_t>(rows[i + 6])},
-                    {"bbox", {rows[i + 1], rows[i + 2], rows[i + 3], rows[i + 4]}},
-                    {"score", rows[i + 5]}});
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto row = found.row(i);
+    list.push_back(result_of(row));
+    list.back()["bbox"] = {row[1], row[2], row[3], row[4]};
   }
   write_file_atomically(path, compact_text(list));
+}
+
+/// Without boxes: the masks' own areas count then, whoever evaluates the file.
+void write_masks(const FoundObjects& found, const std::filesystem::path& path) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const vision::Rle& mask = found.masks[i];
+    list.push_back(result_of(found.row(i)));
+    list.back()["segmentation"] = {{"size", {mask.size.height, mask.size.width}},
+                                   {"counts", vision::to_text(mask)}};
+  }
+  write_file_atomically(path, compact_text(list));
+}
+
+vision::CocoCurves curves_of_boxes(const FoundObjects& found,
+                                   const vision::CocoGroundTruth& truth) {
+  return vision::evaluate_coco(truth, vision::make_detections(found.rows, truth));
+}
+
+vision::CocoCurves curves_of_masks(const FoundObjects& found,
+                                   const vision::CocoGroundTruth& truth) {
+  auto detections = vision::make_detections(found.rows, found.masks, truth);
+  for (std::int64_t i = 0; i < detections.size(); ++i) {
+    detections.areas[static_cast<std::size_t>(i)] = detections.masks.area(i);
+  }
+  return vision::evaluate_coco(truth, detections, {.kind = vision::CocoKind::kMask});
 }
 
 class AveragePrecision : public Metric {
  public:
   explicit AveragePrecision(AveragePrecisionOptions options) : options_(std::move(options)) {
     if (!options_.truth.empty()) {
-      truth_ = vision::read_ground_truth(options_.truth, vision::CocoKind::kBox);
+      truth_ = vision::read_ground_truth(
+          options_.truth, has_masks() ? vision::CocoKind::kMask : vision::CocoKind::kBox);
     }
   }
 
@@ -134,28 +103,28 @@ class AveragePrecision : public Metric {
     }
     const std::size_t num_before = image_ids_.size();
     add_images(outputs, found.labels.size(0));
+    if (options_.truth.empty()) add_truth(outputs, static_cast<std::int64_t>(num_before));
+    const auto masks = masks_of(outputs, options_.masks, options_.labels);
     const at::Tensor scores = given.to(at::kDouble).contiguous();
     const auto* score = scores.const_data_ptr<double>();
     found.each([&](std::int64_t i, const vision::Box& box, std::int64_t category) {
       const auto image = image_ids_[num_before + static_cast<std::size_t>(i / found.per_image())];
-      rows_.insert(rows_.end(), {static_cast<double>(image), box.x, box.y, box.width, box.height,
-                                 score[i], static_cast<double>(category)});
+      found_.rows.insert(found_.rows.end(), {static_cast<double>(image), box.x, box.y, box.width,
+                                             box.height, score[i], static_cast<double>(category)});
+      if (masks) found_.masks.push_back(masks->mask_of(i, box, size_of(image)));
     });
-    if (options_.truth.empty()) add_truth(outputs, static_cast<std::int64_t>(num_before));
   }
 
   std::vector<std::pair<std::string, double>> results() override {
-    const vision::CocoGroundTruth truth = options_.truth.empty()
-                                              ? truth_of(true_boxes_, std::ssize(image_ids_))
-                                              : chosen(truth_, image_ids_);
-    const auto detections = vision::make_detections(known_rows(rows_, truth), truth);
-    if (!options_.found.empty()) write_results(rows_, options_.found);
-    const auto curves = vision::evaluate_coco(truth, detections);
-    const Json report = vision::to_json(vision::summarize(curves), curves);
+    const vision::CocoGroundTruth truth =
+        options_.truth.empty() ? truth_of(true_objects_, std::ssize(image_ids_), true_size_)
+                               : chosen(truth_, image_ids_);
+    if (!options_.found.empty()) write_boxes(found_, options_.found);
+    if (has_masks() && !options_.found_masks.empty()) write_masks(found_, options_.found_masks);
+    const FoundObjects counted = known(found_, truth);
     std::vector<std::pair<std::string, double>> figures;
-    for (const auto& [name, value] : report.at("stats").items()) {
-      figures.emplace_back(options_.prefix + name, value.get<double>());
-    }
+    add_figures(curves_of_boxes(counted, truth), "", figures);
+    if (has_masks()) add_figures(curves_of_masks(counted, truth), "mask ", figures);
     return figures;
   }
 
@@ -192,6 +161,30 @@ class AveragePrecision : public Metric {
     return {corners.to(at::kDouble).contiguous(), named.contiguous()};
   }
 
+  bool has_masks() const { return !options_.masks.empty(); }
+
+  /// Nothing where masks are not compared.
+  std::optional<ObjectMasks> masks_of(const Batch& outputs, const std::string& masks,
+                                      const std::string& labels) const {
+    if (!has_masks()) return std::nullopt;
+    return ObjectMasks(outputs, masks, labels);
+  }
+
+  vision::ImageSize size_of(std::int64_t image_id) const {
+    if (options_.truth.empty()) return true_size_;
+    const std::int32_t at = truth_.image_index(image_id);
+    if (at < 0) refuse_precision(fmt::format("the truth has no image {}", image_id));
+    return truth_.image_sizes[static_cast<std::size_t>(at)];
+  }
+
+  void add_figures(const vision::CocoCurves& curves, const std::string& kind,
+                   std::vector<std::pair<std::string, double>>& figures) const {
+    const Json report = vision::to_json(vision::summarize(curves), curves);
+    for (const auto& [name, value] : report.at("stats").items()) {
+      figures.emplace_back(options_.prefix + kind + name, value.get<double>());
+    }
+  }
+
   void add_images(const Batch& outputs, std::int64_t count) {
     if (options_.truth.empty()) {
       for (std::int64_t i = 0; i < count; ++i) image_ids_.push_back(std::ssize(image_ids_));
@@ -210,24 +203,48 @@ class AveragePrecision : public Metric {
     if (there.labels.size(0) != std::ssize(image_ids_) - first_image) {
       refuse_shapes(outputs, options_.true_labels, options_.labels, "give as many samples of both");
     }
+    const auto masks = masks_of(outputs, options_.true_masks, options_.true_labels);
+    if (masks) set_true_size(masks->common_size());
     there.each([&](std::int64_t i, const vision::Box& box, std::int64_t category) {
-      const std::int64_t image = first_image + i / there.per_image();
-      if (!(box.width > 0 && box.height > 0)) {
-        refuse(
-            fmt::format("sample {} has a true box of label {} without an area, {:g} x {:g}; where "
-                        "there is no object "
-                        "the label is -1",
-                        image, category, box.width, box.height));
-      }
-      true_boxes_.push_back({category, image, box});
+      TrueObject object{category, first_image + i / there.per_image(), box, std::nullopt};
+      if (masks) object.mask = masks->mask_of(i, box, true_size_);
+      require_area(object);
+      true_objects_.push_back(std::move(object));
     });
+  }
+
+  /// That all samples have.
+  void set_true_size(vision::ImageSize size) {
+    const bool is_first = true_size_ == vision::ImageSize{};
+    if (size.num_pixels() == 0 || (!is_first && size != true_size_)) {
+      refuse_precision(
+          fmt::format("output '{}' has masks of {} pixels{}; give bool [samples, objects, height, "
+                      "width], of one "
+                      "size in all parts, or a file of the truth",
+                      options_.true_masks, vision::to_text(size),
+                      is_first ? "" : ", after " + vision::to_text(true_size_)));
+    }
+    true_size_ = size;
+  }
+
+  static void require_area(const TrueObject& object) {
+    const auto& [category, image, box, mask] = object;
+    const bool has_box = box.width > 0 && box.height > 0;
+    if (has_box && (!mask || !mask->bounds.empty())) return;
+    refuse_precision(fmt::format(
+        "sample {} has a true {} of label {} without an area{}; where there is no object the label "
+        "is -1",
+        image, has_box ? "mask" : "box", category,
+        has_box ? "" : fmt::format(", {:g} x {:g}", box.width, box.height)));
   }
 
   AveragePrecisionOptions options_;
   vision::CocoGroundTruth truth_;  ///< Of the file.
-  std::vector<TrueBox> true_boxes_;
+  vision::ImageSize
+      true_size_;  ///< Of all images, where outputs say what is there and there are masks.
+  std::vector<TrueObject> true_objects_;
   std::vector<std::int64_t> image_ids_;
-  std::vector<double> rows_;  ///< As vision::make_detections takes them.
+  FoundObjects found_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "trireme/data/read_parts.h"
 #include "trireme/engine/readers/remote_source.h"
 #include "trireme/engine/readers/sample_server.h"
 #include "trireme/error.h"
@@ -25,7 +27,8 @@ using testing::HasSubstr;
 
 constexpr std::int64_t kSamples = 100;
 
-/// Sample i at visit v: i + 1000 v, and words whose number is i % 4. Counts what it reads.
+/// Sample i at visit v: i + 1000 v, and words whose number is i % 4. Counts what it reads, and says that each is decoded from ten
+/// bytes of a file.
 class Words : public data::Source {
  public:
   std::int64_t num_samples() const override { return kSamples; }
@@ -35,6 +38,9 @@ class Words : public data::Source {
 
   void read(Sample sample, std::span<const std::span<std::byte>> destinations) const override {
     ++num_read;
+    data::ReadTimer timer("read");
+    timer.add_bytes(10);
+    const data::ReadTimer decoding("decode");
     if (sample.index == damaged)
       throw Error(ErrorKind::kCorruptData, "sample 17 is damaged", std::runtime_error("a cause"));
     if (sample.index == broken) throw std::runtime_error("not of ours");
@@ -175,6 +181,22 @@ TEST_F(Readers, ForgetWhatIsToldAndNeverRead) {
     const int before = there->num_read;
     EXPECT_EQ(bytes_of(source, {5, 0}), bytes_of(plain, {5, 0}));
     EXPECT_EQ(there->num_read, before + 1) << "it was kept";
+  });
+}
+
+TEST_F(Readers, WhatTheyTakeIsCountedByWhoAsks) {
+  run(1, 2, [&](const RemoteSource& source, int) {
+    data::ReadParts parts;
+    const data::CountedReading counted(&parts);
+    source.will_read(samples(0, 40));
+    for (const Sample sample : samples(0, 40)) bytes_of(source, sample);
+    bytes_of(source, {50, 0});  // that nobody has told
+    const auto taken = parts.take();
+    EXPECT_EQ(taken.at("read").bytes, 41 * 10);
+    EXPECT_EQ(taken.at("read").count, 41);
+    EXPECT_EQ(taken.at("decode").count, 41);
+    EXPECT_GT(taken.at("decode").time.count(), 0);
+    EXPECT_LT(taken.at("decode").time, std::chrono::seconds(1));
   });
 }
 

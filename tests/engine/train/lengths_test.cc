@@ -66,7 +66,8 @@ TEST(Lengths, ThreadsThatReadChangeNothing) {
   const Workload workload = construct(tagger_workload, 3);
   const StepReader one(workload, {24, 2, 4}, 3);
   for (const int threads : {2, 3, 8}) {
-    const StepReader many(workload, {24, 2, 4}, 3, data::OrderKind::kShuffled, threads);
+    const StepReader many(workload, {24, 2, 4}, 3, data::OrderKind::kShuffled,
+                          kernels::on_threads(threads));
     for (int m = 0; m < 12; ++m) {
       const Batch batch = many.read(4, m), expected = one.read(4, m);
       for (const auto& [name, tensor] : expected.tensors()) {

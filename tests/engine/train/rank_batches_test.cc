@@ -138,6 +138,25 @@ TEST(Prefetch, ReadsAheadOfWhoTakes) {
   EXPECT_LE(setting.source->num_reads, 2 * 22) << "at most two microbatches ahead";
 }
 
+/// Four microbatches are read ahead: of these two while it is held, and all once it is not.
+TEST(Prefetch, ReadsHalfAheadWhileItIsHeld) {
+  Setting setting;
+  Prefetch prefetch(setting.reader, {0, 1, 2, 3}, 4);
+  const auto num_ahead = [&] {
+    std::this_thread::sleep_for(20ms);
+    return setting.source->num_reads / 2;
+  };
+  prefetch.hold();
+  setting.expect_taken(prefetch, 0, 0);  // which reads it once more
+  EXPECT_EQ(num_ahead(), 2 + 2) << "two ahead";
+  setting.expect_taken(prefetch, 0, 1);
+  EXPECT_EQ(num_ahead(), 2 + 2 + 2) << "goes on where it is short";
+  prefetch.release();
+  EXPECT_EQ(num_ahead(), 2 + 2 + 2 + 2) << "four ahead";
+  prefetch.hold();
+  for (int m = 2; m < 8; ++m) setting.expect_taken(prefetch, m / 4, m % 4);
+}
+
 TEST(Prefetch, AnErrorComesToWhoTakesTheSample) {
   for (const NumbersFailure failure :
        {NumbersFailure::kRead, NumbersFailure::kTold, NumbersFailure::kToldByOthers}) {

@@ -122,13 +122,16 @@ TEST_F(ResNetRecipe, SaysWhatReadingTakes) {
 
 /// Two passes over the images, and what was read ahead: up to 16 microbatches of 8, and one that is being read.
 TEST_F(ResNetRecipe, MetricsSayWhatReadingTook) {
-  ASSERT_EQ(run(training({"train", "--run", path("run")}, {"--steps", "6", "--stages", "1"})), 0);
+  ASSERT_EQ(run(training({"train", "--run", path("run"), "--reader-threads", "1"},
+                         {"--steps", "6", "--stages", "1"})),
+            0);
   double bytes = 0, read_ms = 0, decode_ms = 0;
   std::istringstream lines(read_file(path("run/metrics.jsonl")));
   for (std::string line; std::getline(lines, line);) {
     const Json step = Json::parse(line);
     EXPECT_GE(step["batches_ready"].get<double>(), 0);
     EXPECT_LE(step["batches_ready"].get<double>(), 16);
+    EXPECT_EQ(step["reader_threads"], 1);
     // None of a step whose images had all been read before.
     read_ms += step.value("read_ms", 0.0);
     decode_ms += step.value("decode_ms", 0.0);

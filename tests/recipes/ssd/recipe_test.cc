@@ -55,7 +55,8 @@ class SsdRecipe : public RecipeRun {
     return training({"train", "--serial", "--stages", "2"}, more);
   }
 
-  /// The evaluation that `follow` makes of the last checkpoint, by name, while the run's document says that it trains.
+  /// The evaluation that `follow` makes of the last checkpoint, by name, while the run's document says that it trains. What is
+  /// evaluated is known from the run alone.
   std::map<std::string, double> followed(const Words& more) const {
     const std::filesystem::path document = folder / "run/run.json",
                                 made = folder / "run/evaluations.jsonl";
@@ -72,7 +73,7 @@ class SsdRecipe : public RecipeRun {
     });
     Words words = {"follow", "--run", path("run")};
     words.insert(words.end(), more.begin(), more.end());
-    EXPECT_EQ(run(with_evaluation(words)), 0);
+    EXPECT_EQ(run(words), 0);
     std::map<std::string, double> found;
     const auto evaluations = session::evaluations_of(read_file(made));
     EXPECT_EQ(evaluations.size(), 1U);
@@ -194,6 +195,18 @@ TEST_F(SsdRecipe, TrainingImagesAreRepeatedAndNoOthers) {
   const Workload made = workload(with_evaluation({"--ssd-repeat", "4", "--ssd-repeat-block", "8"}));
   EXPECT_EQ(made.training->repeats(), (data::SampleRepeats{.times = 4, .block_samples = 8}));
   EXPECT_EQ(made.evaluation->repeats().times, 1);
+}
+
+/// 5,750 steps of 1,024 images and 2,610 of 4,096; of 64 images 50 and 90.
+TEST_F(SsdRecipe, BatchesAreCompared) {
+  const auto printed = [&](const std::string& batches) {
+    testing::internal::CaptureStdout();
+    const int code = run({"train", "--ssd-compare-batches", batches});
+    return std::to_string(code) + testing::internal::GetCapturedStdout();
+  };
+  EXPECT_THAT(printed("1024=100,4096=1000"),
+              AllOf(HasSubstr("064 images"), HasSubstr("1024    50.0       50    100.0     0.00")));
+  EXPECT_EQ(printed("none"), "2");
 }
 
 TEST_F(SsdRecipe, MisuseIsNamed) {

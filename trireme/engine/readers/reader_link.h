@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -22,6 +23,7 @@ struct SampleAnswer {
   std::unique_ptr<std::byte[]> memory;
   std::size_t num_bytes = 0;
   transport::WorkPtr sent, came;
+  mutable std::atomic<bool> is_counted = false;  ///< What reading them took.
 
   std::span<const std::byte> bytes() const { return {memory.get(), num_bytes}; }
   std::size_t num_samples() const { return words.size() / 2; }

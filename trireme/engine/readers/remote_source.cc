@@ -1,12 +1,27 @@
 #include "trireme/engine/readers/remote_source.h"
 
+#include <chrono>
 #include <cstring>
 #include <numeric>
 
+#include "trireme/data/read_parts.h"
 #include "trireme/error.h"
 
 namespace trireme::readers {
 namespace {
+
+/// An answer's sizes and samples. What they cost is counted as read by whoever comes for the first of them.
+std::span<const std::byte> counted(const SampleAnswer& answer, std::span<const std::byte> bytes) {
+  SampleCost cost;
+  if (bytes.size() < sizeof cost) return {};
+  std::memcpy(&cost, bytes.data(), sizeof cost);
+  if (!answer.is_counted.exchange(true)) {
+    const auto count = static_cast<std::int64_t>(answer.num_samples());
+    data::count_part("read", {.count = count, .bytes = cost.num_bytes});
+    data::count_part("decode", {.time = std::chrono::nanoseconds(cost.decode_ns), .count = count});
+  }
+  return bytes.subspan(sizeof cost);
+}
 
 /// Calls of `will_read` whose samples are kept until they are read: whoever starts anew elsewhere never reads them.
 constexpr std::size_t kKeptCalls = 4;
@@ -80,7 +95,7 @@ RemoteSource::Asked RemoteSource::ask_for(data::Sample sample) const {
 }
 
 std::span<const std::byte> RemoteSource::bytes_of(const Asked& asked, data::Sample sample) const {
-  const std::span<const std::byte> bytes = link_->await(*asked.answer);
+  const std::span<const std::byte> bytes = counted(*asked.answer, link_->await(*asked.answer));
   const std::size_t num_samples = asked.answer->num_samples();
   std::vector<std::int64_t> sizes(num_samples);
   const std::size_t head = num_samples * sizeof(std::int64_t);

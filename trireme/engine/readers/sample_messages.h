@@ -15,12 +15,18 @@ namespace trireme::readers {
 ///
 ///     request   source, then index and visit of each sample; or kCompare, source, and what `text_of` says of it; or kEnd:
 ///               no more of them
-///     answer    kWhole, how many bytes each sample has, then these, field after field, sample after sample; or kError,
-///               then the error as bytes (wire/system)
+///     answer    kWhole, what reading them took (SampleCost), how many bytes each sample has, then these, field after field,
+///               sample after sample; kWhole alone to what asks for none; or kError, then the error as bytes (wire/system)
 ///
 /// All numbers i64 in the machine's order: ranks of one world are of one kind of machine.
 inline constexpr std::int64_t kEnd = -1, kCompare = -2;
 inline constexpr std::int64_t kWhole = 0, kError = 1;
+
+/// What reading the samples of an answer took, over all threads that read them.
+struct SampleCost {
+  std::int64_t decode_ns = 0;  ///< Where the source says it ("decode").
+  std::int64_t num_bytes = 0;  ///< Of files, likewise.
+};
 
 struct SampleTags {
   transport::Tag request;

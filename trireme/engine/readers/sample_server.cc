@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "trireme/data/parallel_read.h"
+#include "trireme/data/read_parts.h"
 #include "trireme/wire/system/byte_form.h"
 
 namespace trireme::readers {
@@ -27,6 +28,15 @@ std::vector<std::byte> error_answer(const Error& error) {
   put_word(answer, kError);
   std::memcpy(answer.data() + sizeof(std::int64_t), text.data(), text.size());
   return answer;
+}
+
+SampleCost cost_of(const data::ReadParts::ByName& parts) {
+  SampleCost cost;
+  for (const auto& [name, part] : parts) {
+    cost.num_bytes += part.bytes;
+    if (name == "decode") cost.decode_ns = part.time.count();
+  }
+  return cost;
 }
 
 std::vector<data::Sample> samples_of(const std::vector<std::int64_t>& request) {
@@ -151,11 +161,14 @@ std::vector<std::byte> SampleServer::read(const std::vector<std::int64_t>& reque
   std::vector<std::int64_t> sizes, begins;
   for (const data::Sample& sample : samples) sizes.push_back(num_bytes(source, sample));
   const auto bytes = std::as_bytes(std::span(sizes));
+  result.resize(result.size() + sizeof(SampleCost));
   result.insert(result.end(), bytes.begin(), bytes.end());
   std::int64_t total = std::ssize(result);
   for (const std::int64_t size : sizes) begins.push_back(std::exchange(total, total + size));
   result.resize(total);
+  data::ReadParts parts;
   const auto read_one = [&](std::int64_t i) {
+    const data::CountedReading counted(&parts);
     const data::Lengths lengths = source.lengths_of(samples[i]);
     std::span<std::byte> rest = std::span(result).subspan(begins[i]);
     std::vector<std::span<std::byte>> places;
@@ -166,6 +179,8 @@ std::vector<std::byte> SampleServer::read(const std::vector<std::int64_t>& reque
     source.read(samples[i], places);
   };
   data::read_each(std::ssize(samples), read_one, spread_);
+  const SampleCost cost = cost_of(parts.take());
+  std::memcpy(result.data() + sizeof kWhole, &cost, sizeof cost);
   return result;
 }
 

@@ -43,10 +43,10 @@ std::shared_ptr<const data::Source> tensor_source(
 namespace trireme::train {
 
 BatchReader::BatchReader(std::shared_ptr<const data::Source> source, const Model& model,
-                         int num_threads, std::shared_ptr<data::ReadParts> parts)
+                         kernels::Spread spread, std::shared_ptr<data::ReadParts> parts)
     : source_(std::move(source)),
       batch_dims_(model.batch_dims),
-      spread_(kernels::on_threads(num_threads)),
+      spread_(std::move(spread)),
       parts_(std::move(parts)) {
   if (!source_ || source_->num_samples() == 0) {
     throw Error(ErrorKind::kInvalidArgument,
@@ -178,11 +178,11 @@ std::vector<record::PaddedBatches> BatchReader::makers() const {
 }
 
 StepReader::StepReader(const Workload& workload, const BatchLayout& batch, std::uint64_t seed,
-                       data::OrderKind order, int num_threads)
+                       data::OrderKind order, kernels::Spread spread)
     : workload_(workload),
       batch_(batch),
       parts_(std::make_shared<data::ReadParts>()),
-      reader_(workload.training, workload.model, num_threads, parts_),
+      reader_(workload.training, workload.model, std::move(spread), parts_),
       order_(workload.training->num_samples(), seed, order, workload.training->repeats(),
              batch.global_batch),
       fed_(std::dynamic_pointer_cast<const FedSource>(workload.training)) {}

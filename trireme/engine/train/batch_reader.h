@@ -28,10 +28,11 @@ namespace trireme::train {
 /// Source::padded_lengths that holds them. Immutable, thread-safe.
 class BatchReader {
  public:
-  /// num_threads   that read the samples of a batch; what is read does not depend on it.
-  /// parts         gets what the parts of reading take; null: nothing does.
-  /// Errors   those of data::check_padding and kernels::on_threads.
-  BatchReader(std::shared_ptr<const data::Source> source, const Model& model, int num_threads = 1,
+  /// spread   how the samples of a batch are read; what is read does not depend on it.
+  /// parts    gets what the parts of reading take; null: nothing does.
+  /// Errors   those of data::check_padding.
+  BatchReader(std::shared_ptr<const data::Source> source, const Model& model,
+              kernels::Spread spread = kernels::on_caller,
               std::shared_ptr<data::ReadParts> parts = nullptr);
 
   /// Errors   the source's for the first sample that cannot be read; kResourceExhausted without a thread.
@@ -77,10 +78,11 @@ class BatchReader {
 /// (data::dealt_by_length). Any rank can ask for any microbatch. Thread-safe.
 class StepReader {
  public:
-  /// workload      outlives the reader.
-  /// num_threads   as of BatchReader.
+  /// workload   outlives the reader.
+  /// spread     as of BatchReader.
   StepReader(const Workload& workload, const BatchLayout& batch, std::uint64_t seed,
-             data::OrderKind order = data::OrderKind::kShuffled, int num_threads = 1);
+             data::OrderKind order = data::OrderKind::kShuffled,
+             kernels::Spread spread = kernels::on_caller);
 
   /// Global microbatch `microbatch` of `step`: b samples; a pure function of these.
   Batch read(std::int64_t step, std::int64_t microbatch) const;

@@ -20,6 +20,7 @@
 #include "trireme/engine/program/step_losses.h"
 #include "trireme/engine/record/state_guard.h"
 #include "trireme/engine/train/evaluation_metrics.h"
+#include "trireme/engine/train/reader_threads.h"
 #include "trireme/engine/train/serial_session.h"
 #include "trireme/engine/train/telling_others.h"
 #include "trireme/error.h"
@@ -94,7 +95,9 @@ class Evaluation : public pipeline::Operations {
                 {.purpose = pipeline::StageWorker::Purpose::kEvaluate}),
         workers_(stages_.workers()),
         weights_(recording, weighed_here(recording.graph, stages_)),
-        reader_(workload.evaluation, workload.model, session.options().reader_threads),
+        reader_(workload.evaluation, workload.model,
+                kernels::on_threads(threads_at_once(session.options().reader_threads,
+                                                    cores_of_rank(num_local_ranks(world))))),
         num_samples_(workload.evaluation->num_samples()) {
     if (workload.metrics) outputs_.emplace(world, workload, recording.graph, plan_);
   }

@@ -81,7 +81,7 @@ Prefetch::Ready Prefetch::read(Place place) {
 void Prefetch::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return ends_ || (is_started_ && ready_.size() < depth_); });
+    changed_.wait(lock, [this] { return ends_ || may_read(); });
     if (ends_) return;
     const int round = round_;
     const Place place = wanted_;
@@ -91,11 +91,28 @@ void Prefetch::run() {
     const double seconds = seconds_since(begin);
     lock.lock();
     read_seconds_ += seconds;
+    ++num_read_;
     if (round != round_) continue;  // somebody has begun elsewhere
     wanted_ = ready.next;
     ready_.push_back(std::move(ready));
     changed_.notify_all();
   }
+}
+
+bool Prefetch::may_read() const {
+  const std::size_t most = is_held_ ? std::max<std::size_t>(1, depth_ / 2) : depth_;
+  return is_started_ && ready_.size() < most;
+}
+
+void Prefetch::set_held(bool is_held) {
+  bool wakes = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    const bool might = may_read();
+    is_held_ = is_held;
+    wakes = !might && may_read();
+  }
+  if (wakes) changed_.notify_all();
 }
 
 void Prefetch::start_at(std::int64_t step, std::int64_t microbatch) {
@@ -139,8 +156,10 @@ StepReading Prefetch::take_reading() {
   if (num_taken > 0) {
     reading.batches_ready = static_cast<double>(num_ready) / static_cast<double>(num_taken);
   }
+  reading.batches_taken = static_cast<std::int64_t>(num_taken);
   const std::scoped_lock lock(mutex_);
   reading.read_seconds = std::exchange(read_seconds_, 0);
+  reading.batches_read = std::exchange(num_read_, 0);
   return reading;
 }
 

@@ -42,6 +42,11 @@ class Prefetch {
   /// What it took since the last call, but for the parts of reading.
   StepReading take_reading();
 
+  /// From `hold` to `release` no microbatch is begun while half of those that are read ahead, or one at least, are ready. One
+  /// that is being read goes on. Twice is once.
+  void hold() { set_held(true); }
+  void release() { set_held(false); }
+
  private:
   /// A place in the endless sequence of steps and their microbatches.
   struct Place {
@@ -63,6 +68,8 @@ class Prefetch {
 
   Place after(Place place) const;
   void run();
+  void set_held(bool is_held);
+  bool may_read() const;
   Ready read(Place place);
   std::vector<data::Sample> announce(Place place) const;
   void announce_after(Place place);
@@ -82,8 +89,10 @@ class Prefetch {
   std::deque<Ready> ready_;
   Place wanted_;  ///< That is read next.
   double read_seconds_ = 0;
+  std::int64_t num_read_ = 0;
   int round_ = 0;  ///< Counts starts: what was begun before one is thrown away.
   bool is_started_ = false;
+  bool is_held_ = false;
   bool ends_ = false;
   std::unique_ptr<transport::LibraryThread> thread_;  ///< Null where the order is empty.
 };
@@ -115,6 +124,18 @@ class RankBatches {
   Batch take(std::int64_t step, int microbatch);
 
   int num_microbatches() const { return num_microbatches_; }
+
+  /// Reading ahead is held back meanwhile (Prefetch::hold): for what all ranks wait for.
+  class Held {
+   public:
+    explicit Held(RankBatches& batches) : batches_(batches) { batches_.prefetch_.hold(); }
+    ~Held() { batches_.prefetch_.release(); }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+
+   private:
+    RankBatches& batches_;
+  };
 
   /// Global index of the replica's first.
   std::int64_t first_microbatch() const { return first_; }

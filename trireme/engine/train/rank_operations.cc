@@ -156,7 +156,9 @@ void RankOperations::reduce(int bucket) {
   reducer_->expect(bucket);
 }
 
+/// Reading is held back: a sum waits for its slowest rank, so each pays for what delays one.
 void RankOperations::join(int bucket) {
+  const RankBatches::Held held(parts_.batches);
   wait(*reducer_->work(bucket), group(GroupKind::kData), "join bucket");
   reducer_->take(bucket);
 }

@@ -13,6 +13,7 @@
 #include "trireme/engine/pipeline/operations.h"
 #include "trireme/engine/program/buffer_commit.h"
 #include "trireme/engine/train/loss_scale.h"
+#include "trireme/engine/train/rank_batches.h"
 #include "trireme/engine/train/rank_groups.h"
 #include "trireme/engine/train/rank_stages.h"
 #include "trireme/engine/train/replica_buffers.h"
@@ -38,6 +39,7 @@ struct RankParts {
   RankStages& stages;
   const Groups& groups;
   const transport::WatchOptions& watch;
+  RankBatches& batches;
 };
 
 /// The operations of a step beside stages and channels, for one rank.

@@ -113,7 +113,8 @@ RankSession::RankSession(const collectives::World& world, const Workload& worklo
       recording_(record::with_copies(recorded, plan.copied_nodes)),
       plan_(checked(world, plan, recorded.graph, recording_.graph, options)),
       options_(options),
-      reader_(workload, plan.batch, options.seed, order_of(options), options.reader_threads),
+      reader_threads_(options.reader_threads, cores_of_rank(num_local_ranks(world))),
+      reader_(workload, plan.batch, options.seed, order_of(options), reader_threads_.spread()),
       stages_(layout::stages_at(
           plan, mesh_index(plan, world.endpoint.rank()) / layout::train_role(plan).mesh.data)),
       replica_(mesh_index(plan, world.endpoint.rank()) % layout::train_role(plan).mesh.data),
@@ -140,7 +141,7 @@ RankSession::RankSession(const collectives::World& world, const Workload& worklo
   const int rank = world.endpoint.rank();
   operations_ = std::make_unique<RankOperations>(
       RankParts{rank, stages_, recording_, plan_, program_, store_, shards_of(plan_, replica_),
-                sums_, held_, groups_, world_.watch},
+                sums_, held_, groups_, world_.watch, batches_},
       options);
   mailbox_ = std::make_unique<pipeline::Mailbox>(program_, rank, world.endpoint, world.watch);
   runner_ = std::make_unique<pipeline::StepRunner>(program_, rank, held_.workers(), *operations_,
@@ -180,6 +181,10 @@ StepReport RankSession::report() {
   report.data_wait_seconds = reading_.waited_seconds;
   report.compute_seconds = runner_->compute_seconds();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  if (const auto said = reader_threads_.add_step(reading_, report.seconds)) {
+    world_.watch.logger.info(*said);
+  }
+  if (reading_.batches_taken > 0) reading_.threads = reader_threads_.count();
   return report;
 }
 

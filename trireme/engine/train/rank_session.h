@@ -11,6 +11,7 @@
 #include "trireme/engine/train/rank_batches.h"
 #include "trireme/engine/train/rank_operations.h"
 #include "trireme/engine/train/rank_stages.h"
+#include "trireme/engine/train/reader_threads.h"
 #include "trireme/engine/train/step_reading.h"
 #include "trireme/engine/train/training_options.h"
 #include "trireme/engine/train/training_state.h"
@@ -138,6 +139,7 @@ class RankSession {
   record::Recording recording_;  ///< With the plan's copies.
   layout::Plan plan_;
   TrainingOptions options_;
+  ReaderThreads reader_threads_;
   StepReader reader_;
   std::vector<int> stages_;
   int replica_ = 0;

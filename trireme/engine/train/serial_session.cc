@@ -13,6 +13,7 @@
 #include "trireme/engine/train/finite_check.h"
 #include "trireme/engine/train/learning_rate.h"
 #include "trireme/engine/train/parameter_groups.h"
+#include "trireme/engine/train/reader_threads.h"
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/engine/train/training_state.h"
 #include "trireme/engine/train/turns.h"
@@ -54,7 +55,8 @@ SerialSession::SerialSession(const Workload& workload, const record::Recording& 
       recording_(record::with_copies(recorded, plan.copied_nodes)),
       plan_(checked(plan, recorded.graph, recording_.graph)),
       options_(options),
-      reader_(workload, plan.batch, options.seed, order_of(options), options.reader_threads),
+      reader_(workload, plan.batch, options.seed, order_of(options),
+              kernels::on_threads(threads_at_once(options.reader_threads, cores_of_rank(1)))),
       store_(layout::make_parameter_map(recording_.graph, plan), recording_.graph,
              recording_.tensors, {.fill = workload.model.fill}),
       executor_(recording_, plan_, store_, options.seed,
@@ -159,7 +161,8 @@ StepLosses evaluate(const Workload& workload, const record::Recording& recording
   }
   check_evaluation_data(recording.graph, workload, microbatch);
   const record::ModeGuard in_mode(workload.model, graph::Mode::kEval);
-  const BatchReader reader(workload.evaluation, workload.model, reader_threads);
+  const BatchReader reader(workload.evaluation, workload.model,
+                           kernels::on_threads(threads_at_once(reader_threads, cores_of_rank(1))));
   reference::Evaluator evaluator(recording);
   const std::int64_t num_samples = workload.evaluation->num_samples();
   const std::int64_t num = data::num_evaluation_microbatches(num_samples, microbatch);

@@ -9,7 +9,9 @@
 
 #include "packs/vision/data/box_views.h"
 #include "tests/data/folder_files.h"
+#include "tests/data/tar_file.h"
 #include "tests/packs/vision/data/image_files.h"
+#include "trireme/base/files.h"
 #include "trireme/base/json.h"
 #include "trireme/data/parallel_read.h"
 
@@ -104,6 +106,43 @@ TEST_F(BoxedImageSourceTest, ReadsWhatTheFileSays) {
   for (std::size_t i = 0; i < sample.boxes.size(); ++i) {
     EXPECT_NEAR(sample.boxes[i], i < 8 ? expected[i] : 0, 1e-6) << i;
   }
+}
+
+/// Two shards with the images in another order have the samples of the folder.
+TEST_F(BoxedImageSourceTest, RecordsHaveTheSamplesOfTheirFiles) {
+  const BoxedImageSource expected(open(), training());
+  const auto member = [&](int i) {
+    const std::string suffix = i % 3 == 0 ? ".png" : ".jpg", key = "image" + std::to_string(i);
+    return std::vector<data::TarMember>{
+        {key + suffix, read_file(folder / (std::to_string(i) + suffix))},
+        {key + ".id", std::to_string(100 - i)}};
+  };
+  for (const int shard : {0, 1}) {
+    std::vector<data::TarMember> members;
+    for (int i = shard; i < 12; i += 2) std::ranges::copy(member(i), std::back_inserter(members));
+    data::write_tar(folder / (std::to_string(shard) + ".tar"), members);
+  }
+  const std::vector<std::filesystem::path> shards = {folder / "0.tar", folder / "1.tar"};
+  const BoxedImageSource source(open_boxed_images(shards, folder / "instances.json"), training());
+  ASSERT_EQ(source.num_samples(), 12);
+  for (std::int64_t i = 0; i < 12; ++i) {
+    EXPECT_EQ(boxed_sample_of(source, {i, 3}), boxed_sample_of(expected, {i, 3})) << i;
+  }
+  EXPECT_NE(source.identity(), expected.identity());
+  const auto refusal = [&](std::vector<std::filesystem::path> paths) {
+    const Error error =
+        test::error_of([&] { open_boxed_images(std::move(paths), folder / "instances.json"); });
+    EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
+    return error.message();
+  };
+  EXPECT_THAT(refusal({shards[0]}), HasSubstr("image 89 of"));
+  EXPECT_THAT(refusal({shards[0], shards[0]}), HasSubstr("has the id 100, as "));
+  data::write_tar(folder / "2.tar", {{"a.jpg", "x"}, {"a.id", "7"}});
+  EXPECT_THAT(refusal({folder / "2.tar"}), HasSubstr("has the id 7, which is no image's"));
+  data::write_tar(folder / "2.tar", {{"a.jpg", "x"}, {"a.id", "x"}});
+  EXPECT_THAT(refusal({folder / "2.tar"}), HasSubstr("neither digits nor an i64"));
+  data::write_tar(folder / "2.tar", {{"a.jpg", "x"}, {"a.cls", "1"}});
+  EXPECT_THAT(refusal({folder / "2.tar"}), HasSubstr("has no `id`"));
 }
 
 TEST_F(BoxedImageSourceTest, ASampleIsAFunctionOfSeedIndexAndVisit) {

@@ -3,14 +3,17 @@
 
 #include <cmath>
 
+#include "packs/vision/coco/rle.h"
 #include "packs/vision/coco/summary.h"
 #include "tests/base/test_folder.h"
 #include "tests/engine/metrics/measured.h"
+#include "trireme/base/files.h"
 #include "trireme/base/json.h"
 
 namespace trireme::metrics {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 class AveragePrecisionMetric : public test::TestFolder {
@@ -109,6 +112,175 @@ TEST_F(AveragePrecisionMetric, HasTheBitsOfAnEvaluationOfFiles) {
   ASSERT_EQ(stats.size(), 12U);
   for (const auto& [name, value] : stats.items()) EXPECT_EQ(found.at(name), value) << name;
   EXPECT_GT(found.at("AP50"), found.at("AP75"));
+}
+
+/// Masks of rectangles, in the three forms that say the same.
+class MaskPrecision : public AveragePrecisionMetric {
+ protected:
+  static constexpr std::int64_t kHeight = 60, kWidth = 80;
+
+  MaskPrecision() {
+    given = outputs(true_labels);
+    given["true_boxes"] = given["boxes"] =
+        torch::tensor({10.0, 10.0, 50.0, 50.0, 60.0, 20.0, 80.0, 60.0,  //
+                       0.0, 0.0, 40.0, 40.0, 0.0, 0.0, 0.0, 0.0})
+            .view({2, 2, 4});
+    given["masks"] = pixels(given["boxes"]);
+    given["true_masks"] = given["masks"].clone();
+  }
+
+  static torch::Tensor pixels(const torch::Tensor& boxes) {
+    const auto masks = torch::zeros({2, 2, kHeight, kWidth}, torch::kBool);
+    for (int i = 0; i < 4; ++i) {
+      const auto box = boxes[i / 2][i % 2].to(torch::kLong);
+      const auto at = [&](int k) { return box[k].item<std::int64_t>(); };
+      masks[i / 2][i % 2].slice(0, at(1), at(3)).slice(1, at(0), at(2)).fill_(true);
+    }
+    return masks;
+  }
+
+  /// COCO's counts of such masks, which are not empty but for the last.
+  static torch::Tensor runs(const torch::Tensor& masks) {
+    const auto runs = torch::full({2, 2, 200}, -1, torch::kLong);
+    for (int i = 0; i < 4; ++i) {
+      const auto columns = masks[i / 2][i % 2].t().contiguous().flatten();
+      const bool* pixel = columns.const_data_ptr<bool>();
+      std::int64_t begin = 0, count = 0;
+      bool is_one = false;
+      for (std::int64_t p = 0; p <= columns.numel(); ++p) {
+        if (p < columns.numel() && pixel[p] == is_one) continue;
+        runs[i / 2][i % 2][count++] = p - begin;
+        begin = p;
+        is_one = !is_one;
+      }
+    }
+    return runs;
+  }
+
+  Tensors with_image(std::int64_t id) const {
+    Tensors others = given;
+    others["image_ids"] = torch::tensor({id, std::int64_t{8}}, torch::kLong);
+    return others;
+  }
+
+  static AveragePrecisionOptions with_masks() { return {.masks = "masks"}; }
+
+  Tensors given;
+};
+
+TEST_F(MaskPrecision, OfMasksBesideBoxes) {
+  const Results perfect = measured(precision_of(with_masks()), given);
+  ASSERT_EQ(perfect.size(), 24U);
+  for (const char* name : {"AP", "mask AP", "mask AP50", "mask AR100", "mask APm"}) {
+    EXPECT_NEAR(perfect.at(name), 1, 1e-12) << name;
+  }
+  EXPECT_EQ(perfect.at("mask APl"), -1);
+  // Boxes as before; of one mask of class 1 three quarters are gone.
+  given["masks"][0][0].slice(0, 20).fill_(false);
+  const Results worse = measured(precision_of(with_masks()), given);
+  EXPECT_NEAR(worse.at("AP"), 1, 1e-12);
+  EXPECT_LT(worse.at("mask AP50"), 0.9);
+  EXPECT_GT(worse.at("mask AP50"), 0.5);
+}
+
+TEST_F(MaskPrecision, FormsThatSayTheSameGiveTheSame) {
+  given["masks"][0][0].slice(0, 20).fill_(false);
+  const Results expected = measured(precision_of(with_masks()), given);
+  given["masks"] = runs(given["masks"]);
+  EXPECT_EQ(measured(precision_of(with_masks()), given), expected);
+  // Soft masks of whole boxes fade out over the edge: nearly the pixels of the box.
+  given["masks"] = torch::ones({2, 2, 28, 28});
+  EXPECT_NEAR(measured(precision_of(with_masks()), given).at("mask AP75"), 1, 1e-12);
+  given["masks"] = torch::full({2, 2, 28, 28}, 0.49);
+  EXPECT_EQ(measured(precision_of(with_masks()), given).at("mask AR100"), 0) << "cut at a half";
+}
+
+/// A file whose annotations have a polygon, runs and compressed runs, on images of several sizes.
+TEST_F(MaskPrecision, BesideAFileOfPolygonsAndRuns) {
+  const auto mask = [](const char* segmentation, int id, int image) {
+    return R"({"id": )" + std::to_string(id) + R"(, "image_id": )" + std::to_string(image) +
+           R"(, "category_id": 1, "bbox": [10, 10, 40, 40], "area": 1600, "iscrowd": 0, )" +
+           R"("segmentation": )" + segmentation + "}";
+  };
+  const vision::ImageSize size{kHeight, kWidth};
+  const std::vector<std::int64_t> counts = {0, 40, 20, 40, kHeight * kWidth - 100};
+  const std::string text = vision::to_text(vision::from_counts(size, counts));
+  write("truth.json",
+        R"({"images": [{"id": 7, "height": 60, "width": 80}, {"id": 8, "height": 60, "width": 80},
+        {"id": 9, "height": 50, "width": 50}], "categories": [{"id": 1, "name": "bird"}],
+        "annotations": [)" +
+            mask("[[10, 10, 50, 10, 50, 50, 10, 50]]", 1, 7) + "," +
+            mask(R"({"size": [60, 80], "counts": [0, 40, 20, 40, 4700]})", 2, 8) + "," +
+            mask(R"([[5, 5, 20, 5, 20, 20]])", 3, 9) + "]}");
+  given["labels"] = torch::tensor({1, -1, 1, -1}).view({2, 2});
+  given["image_ids"] = torch::tensor({7, 8}, torch::kLong);
+  given["masks"].zero_();
+  given["masks"][0][0].slice(0, 10, 50).slice(1, 10, 50).fill_(true);
+  given["masks"][1][0].slice(0, 0, 40).slice(1, 0, 2).fill_(true);
+  AveragePrecisionOptions options = with_masks();
+  options.truth = path("truth.json");
+  options.found_masks = path("found.json");
+  EXPECT_NEAR(measured(precision_of(options), given).at("mask AP"), 1, 1e-12);
+  const Json found = Json::parse(read_file(path("found.json")));
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[1]["segmentation"]["counts"], text);
+  EXPECT_FALSE(found[1].contains("bbox"));
+  const Results whole = measured(precision_of(options), given);
+  const Json stats = vision::evaluate_coco_files(path("truth.json"), path("found.json"),
+                                                 {.kind = vision::CocoKind::kMask})
+                         .json["stats"];
+  EXPECT_LT(stats["AP"].get<double>(), whole.at("mask AP")) << "with the third image";
+  given["masks"][0][0][55][5] = true;
+  EXPECT_THAT(refusal(precision_of(options), with_image(9)),
+              AllOf(HasSubstr("sample 0, object 0, in an image of 50 x 50 pixels"),
+                    HasSubstr("pixels beyond it, in row 55")));
+}
+
+/// A wrong mask that is small in a box that is not: it does not count among those of medium size, as of a file without boxes.
+TEST_F(MaskPrecision, GoIntoRangesByTheirOwnAreas) {
+  write("truth.json",
+        R"({"images": [{"id": 7, "height": 60, "width": 80}, {"id": 8, "height": 60, "width": 80}],
+        "categories": [{"id": 1, "name": "bird"}], "annotations": [
+        {"id": 1, "image_id": 7, "category_id": 1, "bbox": [10, 10, 40, 40], "area": 1600, "iscrowd": 0,
+         "segmentation": [[10, 10, 50, 10, 50, 50, 10, 50]]}]})");
+  given["boxes"][0][1].copy_(torch::tensor({20.0, 0.0, 80.0, 60.0}));
+  given["masks"].zero_();
+  given["masks"][0][0].slice(0, 10, 50).slice(1, 10, 50).fill_(true);
+  given["masks"][0][1].slice(0, 0, 2).slice(1, 70, 72).fill_(true);
+  given["scores"] = torch::tensor({0.8, 0.9, 0.7, 0.0}).view({2, 2});
+  given["labels"] = torch::tensor({1, 1, -1, -1}).view({2, 2});
+  given["image_ids"] = torch::tensor({7, 8}, torch::kLong);
+  AveragePrecisionOptions options = with_masks();
+  options.truth = path("truth.json");
+  options.found_masks = path("found.json");
+  const Results found = measured(precision_of(options), given);
+  const Json stats = vision::evaluate_coco_files(path("truth.json"), path("found.json"),
+                                                 {.kind = vision::CocoKind::kMask})
+                         .json["stats"];
+  for (const auto& [name, value] : stats.items())
+    EXPECT_EQ(found.at("mask " + name), value) << name;
+  EXPECT_NEAR(found.at("mask APm"), 1, 1e-12);
+  EXPECT_NEAR(found.at("mask AP"), 0.5, 1e-12);
+  EXPECT_NEAR(found.at("APm"), 0.5, 1e-12) << "of boxes it does";
+}
+
+TEST_F(MaskPrecision, WhatIsRefused) {
+  const auto refused = [&](const char* name, const torch::Tensor& masks) {
+    Tensors other = given;
+    other[name] = masks;
+    return refusal(precision_of(with_masks()), other);
+  };
+  EXPECT_THAT(refused("masks", torch::ones({2, 2, 4})), HasSubstr("give bool [samples, objects"));
+  EXPECT_THAT(refused("masks", torch::ones({2, 2, 4, 5})),
+              HasSubstr("floats [samples, objects, side"));
+  EXPECT_THAT(refused("masks", torch::full({2, 2, 3}, 7, torch::kLong)),
+              HasSubstr("output 'masks': sample 0, object 0, in an image of 60 x 80 pixels: "));
+  EXPECT_THAT(refused("masks", torch::ones({2, 2, 50, 80}, torch::kBool)),
+              HasSubstr("masks have 50 x 80 pixels"));
+  EXPECT_THAT(refused("true_masks", torch::ones({2, 2, 28, 28})),
+              HasSubstr("give bool [samples, objects, height, width]"));
+  EXPECT_THAT(refused("true_masks", torch::zeros({2, 2, 60, 80}, torch::kBool)),
+              HasSubstr("sample 0 has a true mask of label 1 without an area"));
 }
 
 TEST_F(AveragePrecisionMetric, WhatItRefuses) {

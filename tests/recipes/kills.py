@@ -1,9 +1,10 @@
 """A training on images that are cropped and flipped at random has the weights of one that nobody disturbed, killed with
 SIGKILL at many moments and resumed each time with another number of ranks and of threads that read.
 
-usage: kills.py TRIREME KILLS
+usage: kills.py TRIREME resnet50 | ssd KILLS
 """
 
+import json
 import os
 import random
 import signal
@@ -38,29 +39,56 @@ def write_png(path: Path, side: int, colour: int, draw: random.Random) -> None:
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + parts)
 
 
-class Runs:
-    """Trainings of one program in one folder."""
+def write_images(folder: Path) -> None:
+    """Thirty, in a folder for each of three classes, and beside it a COCO file with a box or two on each."""
+    draw = random.Random(5)
+    images: list[dict[str, object]] = []
+    boxes: list[dict[str, object]] = []
+    for i in range(30):
+        name, side = f"class{i % 3}/{i}.png", 18 + i % 5
+        write_png(folder / name, side, i % 3, draw)
+        images.append({"id": i, "file_name": name, "width": side, "height": side})
+        for _ in range(1 + i % 2):
+            x, y = draw.randrange(side - 6), draw.randrange(side - 6)
+            box = [x, y, draw.randint(4, side - x), draw.randint(4, side - y)]
+            entry = {"id": len(boxes), "image_id": i, "category_id": i % 3, "bbox": box}
+            boxes.append(entry | {"area": box[2] * box[3], "iscrowd": 0})
+    categories = [{"id": k, "name": f"class{k}"} for k in range(3)]
+    coco = {"images": images, "categories": categories, "annotations": boxes}
+    folder.with_name("instances.json").write_text(json.dumps(coco))
 
-    def __init__(self, program: str, folder: Path) -> None:
+
+def options_of(recipe: str, images: Path) -> list[str]:
+    """The smallest model that the recipe has."""
+    if recipe == "ssd":
+        boxes = images.with_name("instances.json")
+        return f"""--ssd-images {images} --ssd-annotations {boxes} --ssd-depth 18 --ssd-width 8
+            --ssd-size 32 --ssd-colors""".split()
+    return f"""--resnet50-images {images} --resnet50-depth 18 --resnet50-width 8 --resnet50-size 8
+        --resnet50-stem small""".split()
+
+
+class Runs:
+    """Trainings of one recipe in one folder."""
+
+    def __init__(self, program: str, recipe: str, folder: Path) -> None:
         self._program = program
         self._folder = folder
-        draw = random.Random(5)
-        for i in range(30):
-            name = folder / "images" / f"class{i % 3}" / f"{i}.png"
-            write_png(name, 18 + i % 5, i % 3, draw)
+        images = folder / "images"
+        write_images(images)
+        self._recipe = ["--model", recipe, *options_of(recipe, images)]
 
     def start(
         self, run: str, ranks: int, readers: int, steps: int, *more: str
     ) -> "subprocess.Popen[bytes]":
         """Its launcher leads a group of processes, ranks and all."""
-        words = f"""train --model resnet50 --resnet50-images {self._folder}/images --resnet50-depth 18
-            --resnet50-width 8 --resnet50-size 8 --resnet50-stem small --run {self._folder}/{run} --resume
+        words = f"""--run {self._folder}/{run} --resume
             --ranks {ranks} --stages {min(ranks, 2)} --replicas {max(ranks // 2, 1)} --reader-threads {readers}
             --batch 8 --microbatch 2 --lanes 4
             --steps {steps} --checkpoint-every {CHECKPOINT_EVERY} --optimizer sgd --learning-rate 0.05""".split()
         with (self._folder / "log").open("a") as log:
             return subprocess.Popen(
-                [self._program, *words, *more],
+                [self._program, "train", *self._recipe, *words, *more],
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -98,10 +126,10 @@ def kill_group(process: "subprocess.Popen[bytes]") -> None:
         time.sleep(0.01)
 
 
-def main(program: str, num_kills: int) -> None:
+def main(program: str, recipe: str, num_kills: int) -> None:
     draw = random.Random(7)
     with tempfile.TemporaryDirectory() as folder:
-        runs = Runs(program, Path(folder))
+        runs = Runs(program, recipe, Path(folder))
         done = 0
         for kill in range(num_kills):
             process = runs.start("run", RANKS[kill % 3], READERS[kill // 3 % 3], 1_000_000)
@@ -127,4 +155,4 @@ def main(program: str, num_kills: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))

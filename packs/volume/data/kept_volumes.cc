@@ -1,0 +1,28 @@
+#include "packs/volume/data/kept_volumes.h"
+
+#include <utility>
+
+namespace trireme::volume {
+
+KeptVolumes::KeptVolumes(std::vector<VolumeFiles> files, std::int64_t max_bytes)
+    : files_(std::move(files)), room_(max_bytes), slots_(std::make_unique<Slot[]>(files_.size())) {}
+
+std::shared_ptr<const LabelledVolume> KeptVolumes::get(std::int64_t index) const {
+  Slot& slot = slots_[static_cast<std::size_t>(index)];
+  const std::scoped_lock lock(slot.mutex);
+  if (slot.volume) return slot.volume;
+  auto volume =
+      std::make_shared<const LabelledVolume>(read_volume(files_[static_cast<std::size_t>(index)]));
+  if (take_room(volume->num_bytes())) slot.volume = volume;
+  return volume;
+}
+
+bool KeptVolumes::take_room(std::int64_t bytes) const {
+  std::int64_t room = room_;
+  while (room >= bytes) {
+    if (room_.compare_exchange_weak(room, room - bytes)) return true;
+  }
+  return false;
+}
+
+}  // namespace trireme::volume
