@@ -44,16 +44,6 @@ layout::Plan make_plan(const Problem& problem, const Setting& setting,
 
 }  // namespace
 
-bool Problem::has_own_cores() const {
-  const int num_used = num_positions() * options.replicas;
-  for (const topology::SharedCores& shared : topology::shared_cores(topology)) {
-    const auto used = std::count_if(shared.ranks.begin(), shared.ranks.end(),
-                                    [num_used](int rank) { return rank < num_used; });
-    if (static_cast<double>(used) > shared.num_at_full_speed) return false;
-  }
-  return true;
-}
-
 std::int64_t Problem::memory_limit(int stage) const {
   if (options.device_memory_bytes > 0) return options.device_memory_bytes;
   std::int64_t least = std::numeric_limits<std::int64_t>::max();

@@ -37,8 +37,6 @@ struct Problem {
     return options.placement == Placement::kSpread ? at * options.replicas + replica
                                                    : replica * num_positions() + at;
   }
-  /// Whether each rank that is used has a core whatever the others do.
-  bool has_own_cores() const;
   /// Whether estimates know such plans; else each is forecast as a whole.
   bool is_estimated() const { return options.stages_per_rank == 1 && !options.shard_state; }
   /// What every rank of a stage may use.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trireme/plan/partition/candidate.h"
+#include "trireme/plan/partition/crowded_clock.h"
 #include "trireme/plan/partition/stage_copies.h"
 #include "trireme/plan/partition/stage_ranges.h"
 #include "trireme/plan/partition/step_clock.h"
@@ -20,7 +21,7 @@ namespace trireme::partition {
 /// stage copies included. What depends on one stage alone is worked out once for each range of
 /// nodes; a step costs the messages and actions of the plan, however long the graph is.
 ///
-/// Where ranks share cores or have several stages, it makes the plan and forecasts it.
+/// Where ranks have several stages, or replicas share state, it makes the plan and forecasts it.
 class Estimator {
  public:
   using Cuts = std::vector<int>;
@@ -40,15 +41,13 @@ class Estimator {
   /// quick, but true is all that it can say for sure.
   bool surely_fits(const Cuts& cuts, const std::vector<std::int64_t>& limits);
 
-  /// Whether every rank has one stage and cores of its own.
-  bool is_lean() const { return is_lean_; }
+  /// Whether it knows such plans without making them.
+  bool is_lean() const { return problem_.is_estimated(); }
 
   bool splits_backwards() const { return splits_; }
 
   /// Actions that a step plays, as a measure of what it costs to estimate.
-  int num_actions() const {
-    return (splits_ ? 3 : 2) * schedule_.num_stages * schedule_.num_microbatches;
-  }
+  std::int64_t num_actions() const;
 
  private:
   struct Stage {
@@ -101,11 +100,11 @@ class Estimator {
   RangeRules rules_;
   StageRanges ranges_;
   schedule::Schedule schedule_;
-  bool splits_;      ///< The schedule, backwards.
-  StepClock clock_;  ///< Of one stage on each rank.
+  bool splits_;                                ///< The schedule, backwards.
+  StepClock clock_;                            ///< Of one stage on each rank.
+  std::optional<CrowdedClock> crowded_clock_;  ///< Where ranks share cores.
   StageCopies copies_;
   std::vector<const profile::NodeCost*> costs_;
-  bool is_lean_ = true;
   TimedStep step_;                               ///< What every step has in common.
   std::vector<simulate::SumGroup> data_groups_;  ///< By stage: its replicas.
   std::vector<profile::LinkKind> kinds_;         ///< By stage, stage, replica.

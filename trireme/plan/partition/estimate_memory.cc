@@ -113,7 +113,7 @@ std::int64_t Estimator::run_bytes(const Shape& shape, const std::vector<simulate
 
 std::vector<std::int64_t> Estimator::peak_bytes(const Cuts& cuts) {
   std::vector<std::int64_t> peaks;
-  if (!is_lean_) {
+  if (!is_lean()) {
     for (int s = 0; s < problem_.num_stages; ++s) {
       peaks.push_back(excess_bytes(problem_, forecast(cuts), s) + problem_.memory_limit(s));
     }
@@ -128,7 +128,7 @@ std::vector<std::int64_t> Estimator::peak_bytes(const Cuts& cuts) {
 }
 
 bool Estimator::surely_fits(const Cuts& cuts, const std::vector<std::int64_t>& limits) {
-  if (!is_lean_) return false;
+  if (!is_lean()) return false;
   const Shape shape = this->shape(cuts);
   const std::int64_t m = problem_.num_microbatches();
   std::vector<std::int64_t> messages(shape.stages.size());
@@ -149,7 +149,7 @@ bool Estimator::surely_fits(const Cuts& cuts, const std::vector<std::int64_t>& l
 }
 
 std::int64_t Estimator::least_peak_bytes(const Cuts& cuts) {
-  if (!is_lean_) return 0;
+  if (!is_lean()) return 0;
   const Shape shape = this->shape(cuts);
   std::int64_t least = 0;
   for (int s = 0; s < problem_.num_stages; ++s) least = std::max(least, silent_bytes(shape, s));

@@ -15,7 +15,6 @@
 // update, ties.
 
 namespace trireme::partition {
-namespace {
 
 using schedule::Action, schedule::ActionKind, schedule::ChannelKind;
 
@@ -32,6 +31,8 @@ double work_us(const TimedStage& stage, ActionKind kind) {
   }
   return 0;
 }
+
+namespace {
 
 /// Whether the stages that `action` may wait for have done their part: values come from stages
 /// before it, gradients from those after it.

@@ -40,6 +40,9 @@ struct TimedStep {
   std::vector<double> pipeline_us;  ///< Likewise among the ranks of a replica; by replica.
 };
 
+/// What an action of `kind` takes of the stage's processor.
+double work_us(const TimedStage& stage, schedule::ActionKind kind);
+
 /// Plays steps of one schedule where every rank has cores of its own: what simulate::simulate says
 /// of the step program, by going once through the actions in an order in which all that an action
 /// waits for comes before it.
