@@ -48,9 +48,10 @@ Estimator::Estimator(const Problem& problem, const Setting& setting)
       splits_(schedule::splits_backwards(schedule_)),
       clock_(problem.is_estimated() ? schedule_ : schedule::Schedule()),
       copies_(setting.planned, problem.profile),
-      costs_(profile::node_costs(problem.profile, setting.planned)),
+      tensor_rules_(setting.planned, problem.profile, rules_.microbatch),
       last_consumer_(graph_.values.size(), -1) {
   if (!problem.is_estimated()) return;
+  read_tensors();
   std::vector<CrowdedCores> crowded = crowded_cores(problem);
   if (!crowded.empty()) crowded_clock_.emplace(schedule_, std::move(crowded));
   const int p = problem.num_stages, num_replicas = problem.options.replicas;
@@ -80,7 +81,7 @@ Estimator::Estimator(const Problem& problem, const Setting& setting)
 }
 
 std::int64_t Estimator::num_actions() const {
-  constexpr int kCrowded = 4;  // What an event costs more than an action of StepClock.
+  constexpr int kCrowded = 64;  // What an event costs more than an action of StepClock.
   const std::int64_t num_replicas = crowded_clock_ ? kCrowded * problem_.options.replicas : 1;
   return num_replicas * (splits_ ? 3 : 2) * schedule_.num_stages * schedule_.num_microbatches;
 }

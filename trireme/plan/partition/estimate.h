@@ -37,8 +37,8 @@ class Estimator {
   /// What the fullest rank holds at least: messages left out. Quick.
   std::int64_t least_peak_bytes(const Cuts& cuts);
 
-  /// Whether every stage stays within its limit even where all messages of a step are held at once:
-  /// quick, but true is all that it can say for sure.
+  /// Whether every stage stays within its limit even where all messages of a step are held at once, and all tensors
+  /// of its microbatches: quick, but true is all that it can say for sure.
   bool surely_fits(const Cuts& cuts, const std::vector<std::int64_t>& limits);
 
   /// Whether it knows such plans without making them.
@@ -86,6 +86,10 @@ class Estimator {
   std::int64_t state_bytes(const Stage& stage) const;
   /// With these, but without messages.
   std::int64_t silent_bytes(const Shape& shape, int stage);
+  /// Whether the stage may hold so much, whatever of its tensors is alive at once.
+  bool surely_holds(const Shape& shape, int stage, std::int64_t limit) const;
+  void read_tensors();
+  std::int64_t held_bytes(graph::ValueId id) const;
   /// Of the messages that go back and forth in each microbatch.
   std::vector<simulate::SentBytes> sent_bytes(const Shape& shape) const;
   const schedule::Causes& causes(const std::vector<simulate::SentBytes>& sent);
@@ -104,8 +108,11 @@ class Estimator {
   StepClock clock_;                            ///< Of one stage on each rank.
   std::optional<CrowdedClock> crowded_clock_;  ///< Where ranks share cores.
   StageCopies copies_;
-  std::vector<const profile::NodeCost*> costs_;
-  TimedStep step_;                               ///< What every step has in common.
+  simulate::TensorRules tensor_rules_;
+  std::vector<std::int64_t>
+      tensors_before_;            ///< By position: at most all bytes that nodes before it make.
+  std::int64_t batch_bytes_ = 0;  ///< Of a microbatch's fields.
+  TimedStep step_;                ///< What every step has in common.
   std::vector<simulate::SumGroup> data_groups_;  ///< By stage: its replicas.
   std::vector<profile::LinkKind> kinds_;         ///< By stage, stage, replica.
   std::vector<int> last_consumer_;               ///< By value: scratch of `add_values`.
