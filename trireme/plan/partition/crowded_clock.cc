@@ -307,6 +307,7 @@ void CrowdedClock::account(Processor& processor) {
     // By the same expression as in begin_work, so that rounding leaves no work behind.
     const bool is_done = processor.since_us + rank.left_us / processor.rate <= now_;
     rank.left_us = is_done ? 0 : rank.left_us - (now_ - processor.since_us) * processor.rate;
+    if (is_done) wake(index);  // Rounding may tell so only now.
   }
   processor.since_us = now_;
 }

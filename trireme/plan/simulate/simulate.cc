@@ -328,6 +328,7 @@ class Player {
       // By the same expression as in begin_work, so that rounding leaves no work behind.
       const bool is_done = processor.since_us + state.work_us / processor.rate <= now_;
       state.work_us = is_done ? 0 : state.work_us - (now_ - processor.since_us) * processor.rate;
+      if (is_done) ready_.add(rank);  // Rounding may tell so only now.
       result_.busy_us[rank] += now_ - processor.since_us;
     }
     processor.since_us = now_;
