@@ -26,7 +26,7 @@ struct Case {
   Model model;
   topology::Topology topology;
   PartitionOptions options;
-  std::vector<int> cuts;
+  std::vector<int> cuts, order;
 
   Problem problem() const {
     return {model.graph,
@@ -34,7 +34,9 @@ struct Case {
             topology,
             options,
             graph::graph_sha256(model.graph),
-            static_cast<int>(cuts.size()) + 1};
+            static_cast<int>(cuts.size()) + 1,
+            {},
+            order};
   }
 };
 
@@ -76,12 +78,21 @@ Case random_case(std::mt19937& random) {
   const int num_microbatches = 1 + static_cast<int>(random() % 9);
   one.options.batch = {replicas * num_microbatches, 1, replicas};
   one.options.replicas = replicas;
+  if (random() % 3 == 0) one.options.placement = Placement::kCluster;
   one.options.forecast.program.has_norm = random() % 2 == 0;
   if (random() % 3 == 0) one.options.forecast.memory.gradient_dtype = Dtype::kBf16;
   one.options.schedule = std::array{"simple", "interleaved", "zero_bubble"}[random() % 3];
   const int num_ranks = replicas * (static_cast<int>(one.cuts.size()) + 1);
   one.topology = random_topology(random, num_ranks, 4);
   if (random() % 2 == 0) crowd(random, one.topology);
+  if (random() % 2 == 0) {
+    for (topology::RankPlace& rank : one.topology.ranks) {
+      rank.speed = std::array{0.5, 1.0, 3.0}[random() % 3];
+    }
+    one.order.resize(num_ranks);
+    std::iota(one.order.begin(), one.order.end(), 0);
+    std::ranges::shuffle(one.order, random);
+  }
   // Of backwards in two parts the estimate takes what is held as if they were whole.
   if (one.options.schedule != "zero_bubble" && random() % 2 == 0)
     one.model.profile.held = profile::HeldTimes{100, 2000, 1.5, 1.25};
@@ -107,6 +118,8 @@ TEST(Estimator, IsWhatTheForecastSays) {
     const std::vector<std::int64_t> peaks = estimator.peak_bytes(one.cuts);
     for (int s = 0; s < problem.num_stages; ++s) {
       EXPECT_EQ(peaks[s], whole.forecast.memory[problem.rank(s, 0)].total()) << "stage " << s;
+      EXPECT_LE(whole.forecast.plan_bound_us, expected * (1 + 1e-9));
+      EXPECT_LE(whole.forecast.any_bound_us, expected * (1 + 1e-9));
       num_copying += whole.plan.stages[s].copies.empty() ? 0 : 1;
     }
     if (HasFailure()) FAIL() << "round " << round;

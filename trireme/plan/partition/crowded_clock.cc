@@ -239,7 +239,7 @@ bool CrowdedClock::advance(const TimedStep& step, int index) {
   rank.has_begun = true;
   switch (task.kind) {
     case Kind::kWork:
-      if (begins) rank.left_us = task.us;
+      if (begins) rank.left_us = task.us * step.stages[rank.stage].slowness_of(rank.replica);
       return rank.left_us <= 0;
     case Kind::kPost:
       post(step, rank, task);

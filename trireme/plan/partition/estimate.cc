@@ -57,7 +57,9 @@ Estimator::Estimator(const Problem& problem, const Setting& setting)
   const int p = problem.num_stages, num_replicas = problem.options.replicas;
   step_.has_norm = problem.options.forecast.program.has_norm;
   std::vector<int> world;
-  for (int rank = 0; rank < p * num_replicas; ++rank) world.push_back(rank);
+  for (int s = 0; s < p; ++s) {  // As they are placed.
+    for (int r = 0; r < num_replicas; ++r) world.push_back(problem.rank(s, r));
+  }
   step_.exchange_us = small_us(world);
   for (int r = 0; r < num_replicas; ++r) {
     std::vector<int> pipeline;
@@ -70,6 +72,7 @@ Estimator::Estimator(const Problem& problem, const Setting& setting)
     data_groups_.push_back(simulate::sum_group(problem.topology, data));
     TimedStage stage;
     stage.small_us = small_us(data);
+    for (const int rank : data) stage.slowness.push_back(1 / problem.topology.ranks[rank].speed);
     step_.stages.push_back(stage);
     for (int t = 0; t < p; ++t) {
       for (int r = 0; r < num_replicas; ++r) {

@@ -34,7 +34,10 @@ Judge::Judge(const Problem& problem, const Setting& setting)
   }
   read_crossings();
   is_long_ = static_cast<std::int64_t>(estimator_.num_actions()) * problem.num_stages > kLong;
-  for (int s = 0; s < problem.num_stages; ++s) limits_.push_back(problem.memory_limit(s));
+  for (int s = 0; s < problem.num_stages; ++s) {
+    limits_.push_back(problem.memory_limit(s));
+    slowness_.push_back(1 / problem.most_speed(s));
+  }
 }
 
 void Judge::begin(const Goal& goal) {
@@ -92,12 +95,12 @@ double Judge::step_bound_us(const Cuts& cuts) const {
   double bound = 0, before = 0;
   for (std::size_t s = 0; s <= cuts.size(); ++s) {
     const int begin = s == 0 ? 0 : cuts[s - 1], end = s == cuts.size() ? num_nodes : cuts[s];
-    const double work = work_before_us_[end] - work_before_us_[begin];
+    const double work = (work_before_us_[end] - work_before_us_[begin]) * slowness_[s];
     bound = std::max(bound, before + m * work);
     const Crossing& use = shortest_[end];
     const int next_end = s + 1 >= cuts.size() ? num_nodes : cuts[s + 1];
     const bool waits = use.producer >= begin && use.consumer < next_end;
-    before = waits ? before + lead_before_us_[end] - lead_before_us_[begin] : 0;
+    before = waits ? before + (lead_before_us_[end] - lead_before_us_[begin]) * slowness_[s] : 0;
   }
   return bound * kRoundedDown;
 }

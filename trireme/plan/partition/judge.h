@@ -72,6 +72,7 @@ class Judge {
       lead_before_us_;              ///< Likewise: what a stage does before and after the next one.
   std::vector<Crossing> shortest_;  ///< By cut: of the uses that cross it.
   std::vector<std::int64_t> limits_;  ///< By stage, bytes.
+  std::vector<double> slowness_;      ///< By stage, of its fastest replica.
   bool is_long_ = false;              ///< Peaks cost more than steps.
   Goal goal_;
   std::set<Cuts> asked_;
