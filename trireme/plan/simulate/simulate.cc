@@ -121,9 +121,8 @@ class Player {
       settle();
     }
     result_.step_us = now_;
-    for (int rank = 0; rank < num_ranks(); ++rank) {
+    for (int rank = 0; rank < num_ranks(); ++rank)
       result_.busy_us[rank] = result_.busy_us[played_by_[rank]];
-    }
     sort_events();
     return std::move(result_);
   }
