@@ -8,6 +8,7 @@ import itertools
 import json
 import math
 import os
+import random
 import unittest
 from collections.abc import Iterator
 from typing import Any
@@ -16,6 +17,7 @@ from unittest import mock
 from run_case import RunTest, read_document
 from sample_run import run_document, write_document
 from trireme.report.fields import Notes
+from trireme.report.metrics import read_metrics
 from trireme.report.page import page
 from trireme.report.run import NotARun
 
@@ -123,6 +125,28 @@ class OddValuesTest(RunTest):
                 self.metrics.write_text("".join(json.dumps(one) + "\n" for one in lines))
                 with self.subTest(at=at, place=place, value=value):
                     self.show()
+
+    def test_bytes_of_metrics(self) -> None:
+        """Bytes changed, left out and put in at random: every step that is found has a number, the rest is a note."""
+        text = self.metrics.read_bytes()
+        words = (b"1e999", b"null", b"[", b'{"a":', b"NaN", b"9" * 40, b"\xff", b"\n", b"[" * 9000)
+        seed = random.randrange(1 << 32)
+        chance = random.Random(seed)
+        for _ in range(100):
+            changed = bytearray(text)
+            for _ in range(chance.randrange(1, 12)):
+                at = chance.randrange(len(changed) + 1)
+                if chance.random() < 0.5:
+                    changed[at : at + chance.randrange(30)] = chance.choice(words)
+                else:
+                    changed[at : at + 1] = bytes([chance.randrange(256)])
+            self.metrics.write_bytes(bytes(changed))
+            with self.subTest(seed=seed, text=bytes(changed)):
+                notes = Notes()
+                metrics = read_metrics(self.metrics, notes)
+                self.assertTrue(all(isinstance(one.step, int) for one in metrics.steps()))
+                metrics.parts()
+                metrics.repeated()
 
 
 if __name__ == "__main__":

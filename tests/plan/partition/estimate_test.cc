@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <random>
 
 #include "tests/graphs/sample_graphs.h"
@@ -25,7 +26,7 @@ struct Case {
   Model model;
   topology::Topology topology;
   PartitionOptions options;
-  std::vector<int> cuts;
+  std::vector<int> cuts, order;
 
   Problem problem() const {
     return {model.graph,
@@ -33,7 +34,9 @@ struct Case {
             topology,
             options,
             graph::graph_sha256(model.graph),
-            static_cast<int>(cuts.size()) + 1};
+            static_cast<int>(cuts.size()) + 1,
+            {},
+            order};
   }
 };
 
@@ -54,6 +57,18 @@ Model random_sample(std::mt19937& random) {
   return model;
 }
 
+/// Ranks of a host share 1 to 3 cores, some of them all of these.
+void crowd(std::mt19937& random, topology::Topology& topology) {
+  for (topology::Host& host : topology.hosts) host.num_cores = 1 + static_cast<int>(random() % 3);
+  for (topology::RankPlace& rank : topology.ranks) {
+    const int num_cores = topology.hosts[rank.host].num_cores;
+    rank.cores = {static_cast<int>(random() % num_cores)};
+    if (random() % 2 == 0) continue;
+    rank.cores.resize(num_cores);
+    std::iota(rank.cores.begin(), rank.cores.end(), 0);
+  }
+}
+
 Case random_case(std::mt19937& random) {
   Case one;
   one.model = random() % 3 == 0 ? random_sample(random)
@@ -63,10 +78,21 @@ Case random_case(std::mt19937& random) {
   const int num_microbatches = 1 + static_cast<int>(random() % 9);
   one.options.batch = {replicas * num_microbatches, 1, replicas};
   one.options.replicas = replicas;
+  if (random() % 3 == 0) one.options.placement = Placement::kCluster;
   one.options.forecast.program.has_norm = random() % 2 == 0;
   if (random() % 3 == 0) one.options.forecast.memory.gradient_dtype = Dtype::kBf16;
   one.options.schedule = std::array{"simple", "interleaved", "zero_bubble"}[random() % 3];
-  one.topology = random_topology(random, replicas * (static_cast<int>(one.cuts.size()) + 1), 4);
+  const int num_ranks = replicas * (static_cast<int>(one.cuts.size()) + 1);
+  one.topology = random_topology(random, num_ranks, 4);
+  if (random() % 2 == 0) crowd(random, one.topology);
+  if (random() % 2 == 0) {
+    for (topology::RankPlace& rank : one.topology.ranks) {
+      rank.speed = std::array{0.5, 1.0, 3.0}[random() % 3];
+    }
+    one.order.resize(num_ranks);
+    std::iota(one.order.begin(), one.order.end(), 0);
+    std::ranges::shuffle(one.order, random);
+  }
   // Of backwards in two parts the estimate takes what is held as if they were whole.
   if (one.options.schedule != "zero_bubble" && random() % 2 == 0)
     one.model.profile.held = profile::HeldTimes{100, 2000, 1.5, 1.25};
@@ -92,6 +118,8 @@ TEST(Estimator, IsWhatTheForecastSays) {
     const std::vector<std::int64_t> peaks = estimator.peak_bytes(one.cuts);
     for (int s = 0; s < problem.num_stages; ++s) {
       EXPECT_EQ(peaks[s], whole.forecast.memory[problem.rank(s, 0)].total()) << "stage " << s;
+      EXPECT_LE(whole.forecast.plan_bound_us, expected * (1 + 1e-9));
+      EXPECT_LE(whole.forecast.any_bound_us, expected * (1 + 1e-9));
       num_copying += whole.plan.stages[s].copies.empty() ? 0 : 1;
     }
     if (HasFailure()) FAIL() << "round " << round;
@@ -138,21 +166,6 @@ TEST(Estimator, SaysTheSameTwice) {
     EXPECT_EQ(used.step_us(two.cuts), fresh.step_us(two.cuts));
     EXPECT_EQ(used.peak_bytes(two.cuts), fresh.peak_bytes(two.cuts));
   }
-}
-
-TEST(Estimator, RanksThatShareCoresAreForecast) {
-  std::mt19937 random(5);
-  Case one = random_case(random);
-  one.options.replicas = 1;
-  one.options.batch = {4, 1, 1};
-  one.cuts = random_cuts(random, one.model.graph, 3);
-  one.topology = make_topology(static_cast<int>(one.cuts.size()) + 1, 1);
-  const Problem problem = one.problem();
-  const Setting setting{"interleaved", {}, one.model.graph};
-  Estimator estimator(problem, setting);
-  EXPECT_EQ(estimator.is_lean(), one.cuts.empty());
-  EXPECT_EQ(estimator.step_us(one.cuts),
-            evaluate(problem, setting, one.cuts).forecast.simulation.step_us);
 }
 
 }  // namespace

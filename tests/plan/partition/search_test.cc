@@ -70,6 +70,7 @@ TEST(Search, TheObjectiveMemoryComesCloseToTheExhaustiveBest) {
     testing::SearchCase one = testing::random_search_case(random, 9);
     if (!testing::has_plans(one)) continue;
     one.options.replicas = 1;
+    one.options.placement = Placement::kCluster;  // Ranks in their order, as `exhaustive` has them.
     one.options.objective = Objective::kMemory;
     one.options.max_slowdown = 1 + 0.1 * static_cast<double>(random() % 10);
     const Score fastest = testing::exhaustive(one.problem(), {});

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "tests/plans/chain_model.h"
@@ -79,6 +80,21 @@ TEST(Simulate, CoresAreSharedAmongThoseAtWork) {
   // Three on two cores: 2/3 each until 3 (2 done each), then two at full speed until 5, one to 7.
   EXPECT_EQ(works({2, 4, 6}, make_topology(3, 2)).step_us, 7);
   EXPECT_EQ(works({}, make_topology(3, 2)).step_us, 0);
+}
+
+/// Works of 107 and 107 / 3 that end at one moment but for rounding: the one that is told later waits for no other event.
+TEST(Simulate, RanksThatAreDoneAtOnceGoOnAtOnce) {
+  schedule::StepProgram program;
+  Prices prices;
+  for (const double work : {214.0, 214.0, 107.0, 107.0 / 3}) {
+    program.ranks.emplace_back(4, Operation{.kind = OperationKind::kUpdate});
+    prices.emplace_back(4, Price{work, 0});
+  }
+  const Simulation result = simulate(program, prices, make_topology(4, 3));
+  const auto first = std::ranges::find_if(result.events, [](const SimulatedEvent& event) {
+    return event.rank == 2 && event.operation == 0;
+  });
+  EXPECT_NEAR(first->end_us, 107 / 0.75, 1e-9);
 }
 
 /// Rank 0 sends two messages, rank 1 takes them and works.

@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 
 Topology three_ranks() {
-  return {{{"a", 4, 8192}, {"b", 2, 4096}}, {{0, {0, 1}, 4096, 2}, {1, {0}, 2048}}};
+  return {{{"a", 4, 8192}, {"b", 2, 4096}}, {{0, {0, 1}, 4096, 2}, {1, {0}, 2048, 1, 0.5}}};
 }
 
 constexpr forms::DocumentForm<Topology> kForm{kTopologyDocument, to_json, topology_from_json, save,
@@ -32,7 +32,7 @@ TEST(TopologyJson, ReadsAsAPersonWouldWriteIt) {
   ],
   "ranks": [
     {"cores": [0, 1], "host": 0, "memory_bytes": 4096, "threads": 2},
-    {"cores": [0], "host": 1, "memory_bytes": 2048}
+    {"cores": [0], "host": 1, "memory_bytes": 2048, "speed": 0.5}
   ]
 }
 )");

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 
 #include "trireme/error.h"
@@ -61,6 +62,16 @@ TEST(Topology, RanksWithSeveralThreadsWantAsManyCores) {
   EXPECT_THAT(show(topology), HasSubstr("rank 1: cores 0 1 2, 8 threads, 1.0 GiB"));
   EXPECT_EQ(complaint([](Topology& t) { t.ranks[1].threads = 0; }),
             "topology: rank 1: threads must be at least 1, got 0");
+}
+
+TEST(Topology, SpeedsAreOfPlausibleSize) {
+  for (const double speed : {0.0, -1.0, 1e9, std::nan("")}) {
+    EXPECT_THAT(complaint([&](Topology& t) { t.ranks[1].speed = speed; }),
+                HasSubstr("topology: rank 1: speed must be between 0.001 and 1000, got"));
+  }
+  Topology topology{{{"a", 2, kGiB}}, {{0, {0}, kGiB}, {0, {1}, kGiB}}};
+  topology.ranks[1].speed = 0.5;
+  EXPECT_THAT(show(topology), HasSubstr("rank 1: cores 1, speed 0.5, 1.0 GiB"));
 }
 
 /// Each rank went through all others.

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "trireme/plan/graph/graph_queries.h"
-#include "trireme/plan/layout/manual_plan.h"
 #include "trireme/plan/layout/parameter_map.h"
 #include "trireme/plan/partition/stage_copies.h"
 #include "trireme/plan/schedule/schedules.h"
@@ -26,7 +25,11 @@ layout::Plan make_plan(const Problem& problem, const Setting& setting,
   layout::Role role;
   role.mesh.pipeline = problem.num_positions();
   role.mesh.data = problem.options.replicas;
-  role.placement = layout::make_placement(role.mesh, problem.options.placement);
+  for (int position = 0; position < role.mesh.pipeline; ++position) {
+    for (int r = 0; r < role.mesh.data; ++r) {
+      role.placement.push_back(problem.rank_at(position, r));
+    }
+  }
   plan.roles.push_back(std::move(role));
   plan.copied_nodes = setting.copied_nodes;
   plan.schedule = schedule_choice(problem.options, setting.schedule);
@@ -44,14 +47,20 @@ layout::Plan make_plan(const Problem& problem, const Setting& setting,
 
 }  // namespace
 
-bool Problem::has_own_cores() const {
-  const int num_used = num_positions() * options.replicas;
-  for (const topology::SharedCores& shared : topology::shared_cores(topology)) {
-    const auto used = std::count_if(shared.ranks.begin(), shared.ranks.end(),
-                                    [num_used](int rank) { return rank < num_used; });
-    if (static_cast<double>(used) > shared.num_at_full_speed) return false;
+double Problem::least_speed(int stage) const {
+  double least = kUnlimited;
+  for (int r = 0; r < options.replicas; ++r) {
+    least = std::min(least, topology.ranks[rank(stage, r)].speed);
   }
-  return true;
+  return least;
+}
+
+double Problem::most_speed(int stage) const {
+  double most = 0;
+  for (int r = 0; r < options.replicas; ++r) {
+    most = std::max(most, topology.ranks[rank(stage, r)].speed);
+  }
+  return most;
 }
 
 std::int64_t Problem::memory_limit(int stage) const {

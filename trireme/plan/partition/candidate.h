@@ -25,6 +25,8 @@ struct Problem {
   std::string graph_sha256;
   int num_stages = 1;
   std::vector<int> positions = {};  ///< By stage: in the pipeline; empty: each its own, in order.
+  /// World ranks in the places of 0, 1, ... of `Placement`; empty: each its own (rank_orders.h).
+  std::vector<int> order = {};
 
   int position(int stage) const { return positions.empty() ? stage : positions[stage]; }
   int num_positions() const { return num_stages / options.stages_per_rank; }
@@ -32,13 +34,16 @@ struct Problem {
     return options.batch.num_microbatches() / options.replicas;
   }
   /// World rank of a stage of a replica.
-  int rank(int stage, int replica) const {
-    const int at = position(stage);
-    return options.placement == Placement::kSpread ? at * options.replicas + replica
-                                                   : replica * num_positions() + at;
+  int rank(int stage, int replica) const { return rank_at(position(stage), replica); }
+  int rank_at(int position, int replica) const {
+    const int place = options.placement == Placement::kSpread
+                          ? position * options.replicas + replica
+                          : replica * num_positions() + position;
+    return order.empty() ? place : order[place];
   }
-  /// Whether each rank that is used has a core whatever the others do.
-  bool has_own_cores() const;
+  /// Of the replica that runs a stage most slowly, or fastest.
+  double least_speed(int stage) const;
+  double most_speed(int stage) const;
   /// Whether estimates know such plans; else each is forecast as a whole.
   bool is_estimated() const { return options.stages_per_rank == 1 && !options.shard_state; }
   /// What every rank of a stage may use.

@@ -15,7 +15,7 @@ namespace trireme::partition {
 namespace {
 
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
-constexpr int kBisections = 12;
+constexpr int kBisections = 24;
 constexpr double kRounding = 1 + 1e-9;  // Sums in another order.
 
 /// T[s][j] and the i that it came from.
@@ -74,25 +74,37 @@ class ChainCutter {
   }
 
   /// By number of stages: where those after them must begin at the earliest to hold the rest, none
-  /// at a cost above the bound.
+  /// at a cost above the bound. Ranges that begin earlier cost as much at least, so one range that is too
+  /// long tells of all of these.
   void find_earliest() {
-    std::vector<int> furthest(num_nodes_);  // By begin: where a stage ends at the latest.
-    for (int i = 0; i < num_nodes_; ++i) {
-      pricer_.begin(i);
-      int j = i;
-      while (j < num_nodes_) {
-        pricer_.extend();
-        if (pricer_.least_cost() > bound_ * kRounding || is_too_much()) break;
-        ++j;
-      }
-      furthest[i] = j;
-    }
     earliest_[num_stages_] = num_nodes_;
-    int i = num_nodes_;
+    int longest = 1;  // Of the stages so far.
     for (int s = num_stages_ - 1; s >= 0; --s) {
-      while (i > 0 && furthest[i - 1] >= earliest_[s + 1]) --i;
-      earliest_[s] = i;
+      const int end = earliest_[s + 1];
+      int least = end, step = 2 * longest;  // `least` fits.
+      while (least > 0 && fits(std::max(0, end - step), end)) {
+        least = std::max(0, end - step);
+        step *= 2;
+      }
+      int most = std::max(-1, end - step);  // Does not, or is none.
+      if (least == 0) most = -1;
+      while (least - most > 1) {
+        const int middle = (least + most) / 2;
+        (fits(middle, end) ? least : most) = middle;
+      }
+      earliest_[s] = least;
+      longest = std::max(longest, end - least);
     }
+  }
+
+  /// Whether what is known of nodes [begin, end) lets a stage have them and more.
+  bool fits(int begin, int end) {
+    pricer_.begin(begin);
+    for (int j = begin; j < end; ++j) {
+      pricer_.extend();
+      if (pricer_.least_cost() > bound_ * kRounding || is_too_much()) return false;
+    }
+    return true;
   }
 
   /// Whether no stage can have the range, nor more.

@@ -4,6 +4,7 @@
 
 #include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/schedule/schedules.h"
+#include "trireme/plan/simulate/crowded_cores.h"
 #include "trireme/plan/simulate/stage_cost.h"
 
 // Cuts -> stages, each a range of nodes that is known or worked out; what they copy instead of
@@ -16,6 +17,27 @@ namespace trireme::partition {
 using graph::ValueId;
 using schedule::ChannelKind, schedule::Message;
 
+namespace {
+
+/// Cores that too many ranks of a plan share.
+std::vector<CrowdedCores> crowded_cores(const Problem& problem) {
+  const int num_replicas = problem.options.replicas;
+  std::map<int, std::pair<int, int>> places;  // Stage and replica by world rank.
+  for (int s = 0; s < problem.num_stages; ++s) {
+    for (int r = 0; r < num_replicas; ++r) places[problem.rank(s, r)] = {s, r};
+  }
+  std::vector<CrowdedCores> all;
+  for (const topology::SharedCores& shared :
+       simulate::crowded_cores(problem.topology, problem.num_positions() * num_replicas)) {
+    CrowdedCores& cores = all.emplace_back();
+    cores.num_at_full_speed = shared.num_at_full_speed;
+    for (const int rank : shared.ranks) cores.ranks.push_back(places.at(rank));
+  }
+  return all;
+}
+
+}  // namespace
+
 Estimator::Estimator(const Problem& problem, const Setting& setting)
     : problem_(problem),
       setting_(setting),
@@ -26,14 +48,18 @@ Estimator::Estimator(const Problem& problem, const Setting& setting)
       splits_(schedule::splits_backwards(schedule_)),
       clock_(problem.is_estimated() ? schedule_ : schedule::Schedule()),
       copies_(setting.planned, problem.profile),
-      costs_(profile::node_costs(problem.profile, setting.planned)),
-      is_lean_(problem.is_estimated() && problem.has_own_cores()),
+      tensor_rules_(setting.planned, problem.profile, rules_.microbatch),
       last_consumer_(graph_.values.size(), -1) {
   if (!problem.is_estimated()) return;
+  read_tensors();
+  std::vector<CrowdedCores> crowded = crowded_cores(problem);
+  if (!crowded.empty()) crowded_clock_.emplace(schedule_, std::move(crowded));
   const int p = problem.num_stages, num_replicas = problem.options.replicas;
   step_.has_norm = problem.options.forecast.program.has_norm;
   std::vector<int> world;
-  for (int rank = 0; rank < p * num_replicas; ++rank) world.push_back(rank);
+  for (int s = 0; s < p; ++s) {  // As they are placed.
+    for (int r = 0; r < num_replicas; ++r) world.push_back(problem.rank(s, r));
+  }
   step_.exchange_us = small_us(world);
   for (int r = 0; r < num_replicas; ++r) {
     std::vector<int> pipeline;
@@ -46,6 +72,7 @@ Estimator::Estimator(const Problem& problem, const Setting& setting)
     data_groups_.push_back(simulate::sum_group(problem.topology, data));
     TimedStage stage;
     stage.small_us = small_us(data);
+    for (const int rank : data) stage.slowness.push_back(1 / problem.topology.ranks[rank].speed);
     step_.stages.push_back(stage);
     for (int t = 0; t < p; ++t) {
       for (int r = 0; r < num_replicas; ++r) {
@@ -54,6 +81,12 @@ Estimator::Estimator(const Problem& problem, const Setting& setting)
       }
     }
   }
+}
+
+std::int64_t Estimator::num_actions() const {
+  constexpr int kCrowded = 64;  // What an event costs more than an action of StepClock.
+  const std::int64_t num_replicas = crowded_clock_ ? kCrowded * problem_.options.replicas : 1;
+  return num_replicas * (splits_ ? 3 : 2) * schedule_.num_stages * schedule_.num_microbatches;
 }
 
 double Estimator::small_us(const std::vector<int>& ranks) const {
@@ -246,8 +279,9 @@ TimedStep Estimator::timed(const Shape& shape) {
 }
 
 double Estimator::step_us(const Cuts& cuts) {
-  if (!is_lean_) return forecast(cuts).forecast.simulation.step_us;
-  return clock_.play(timed(shape(cuts)));
+  if (!is_lean()) return forecast(cuts).forecast.simulation.step_us;
+  const TimedStep step = timed(shape(cuts));
+  return crowded_clock_ ? crowded_clock_->play(step) : clock_.play(step);
 }
 
 const Candidate& Estimator::forecast(const Cuts& cuts) {

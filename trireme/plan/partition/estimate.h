@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trireme/plan/partition/candidate.h"
+#include "trireme/plan/partition/crowded_clock.h"
 #include "trireme/plan/partition/stage_copies.h"
 #include "trireme/plan/partition/stage_ranges.h"
 #include "trireme/plan/partition/step_clock.h"
@@ -20,7 +21,7 @@ namespace trireme::partition {
 /// stage copies included. What depends on one stage alone is worked out once for each range of
 /// nodes; a step costs the messages and actions of the plan, however long the graph is.
 ///
-/// Where ranks share cores or have several stages, it makes the plan and forecasts it.
+/// Where ranks have several stages, or replicas share state, it makes the plan and forecasts it.
 class Estimator {
  public:
   using Cuts = std::vector<int>;
@@ -36,19 +37,17 @@ class Estimator {
   /// What the fullest rank holds at least: messages left out. Quick.
   std::int64_t least_peak_bytes(const Cuts& cuts);
 
-  /// Whether every stage stays within its limit even where all messages of a step are held at once:
-  /// quick, but true is all that it can say for sure.
+  /// Whether every stage stays within its limit even where all messages of a step are held at once, and all tensors
+  /// of its microbatches: quick, but true is all that it can say for sure.
   bool surely_fits(const Cuts& cuts, const std::vector<std::int64_t>& limits);
 
-  /// Whether every rank has one stage and cores of its own.
-  bool is_lean() const { return is_lean_; }
+  /// Whether it knows such plans without making them.
+  bool is_lean() const { return problem_.is_estimated(); }
 
   bool splits_backwards() const { return splits_; }
 
   /// Actions that a step plays, as a measure of what it costs to estimate.
-  int num_actions() const {
-    return (splits_ ? 3 : 2) * schedule_.num_stages * schedule_.num_microbatches;
-  }
+  std::int64_t num_actions() const;
 
  private:
   struct Stage {
@@ -87,6 +86,10 @@ class Estimator {
   std::int64_t state_bytes(const Stage& stage) const;
   /// With these, but without messages.
   std::int64_t silent_bytes(const Shape& shape, int stage);
+  /// Whether the stage may hold so much, whatever of its tensors is alive at once.
+  bool surely_holds(const Shape& shape, int stage, std::int64_t limit) const;
+  void read_tensors();
+  std::int64_t held_bytes(graph::ValueId id) const;
   /// Of the messages that go back and forth in each microbatch.
   std::vector<simulate::SentBytes> sent_bytes(const Shape& shape) const;
   const schedule::Causes& causes(const std::vector<simulate::SentBytes>& sent);
@@ -101,12 +104,15 @@ class Estimator {
   RangeRules rules_;
   StageRanges ranges_;
   schedule::Schedule schedule_;
-  bool splits_;      ///< The schedule, backwards.
-  StepClock clock_;  ///< Of one stage on each rank.
+  bool splits_;                                ///< The schedule, backwards.
+  StepClock clock_;                            ///< Of one stage on each rank.
+  std::optional<CrowdedClock> crowded_clock_;  ///< Where ranks share cores.
   StageCopies copies_;
-  std::vector<const profile::NodeCost*> costs_;
-  bool is_lean_ = true;
-  TimedStep step_;                               ///< What every step has in common.
+  simulate::TensorRules tensor_rules_;
+  std::vector<std::int64_t>
+      tensors_before_;            ///< By position: at most all bytes that nodes before it make.
+  std::int64_t batch_bytes_ = 0;  ///< Of a microbatch's fields.
+  TimedStep step_;                ///< What every step has in common.
   std::vector<simulate::SumGroup> data_groups_;  ///< By stage: its replicas.
   std::vector<profile::LinkKind> kinds_;         ///< By stage, stage, replica.
   std::vector<int> last_consumer_;               ///< By value: scratch of `add_values`.

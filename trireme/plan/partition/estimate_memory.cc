@@ -29,7 +29,7 @@ const simulate::StageTensors& Estimator::tensors(const Stage& stage) {
     const bool goes_on = graph_.values[id].requires_grad && ranges_.last_use(id) >= stage.end;
     (goes_on ? nodes.passed : nodes.ends).push_back(id);
   }
-  entry->second = simulate::tensors_of(graph_, costs_, rules_.microbatch, std::move(nodes));
+  entry->second = simulate::tensors_of(tensor_rules_, std::move(nodes));
   return entry->second;
 }
 
@@ -113,7 +113,7 @@ std::int64_t Estimator::run_bytes(const Shape& shape, const std::vector<simulate
 
 std::vector<std::int64_t> Estimator::peak_bytes(const Cuts& cuts) {
   std::vector<std::int64_t> peaks;
-  if (!is_lean_) {
+  if (!is_lean()) {
     for (int s = 0; s < problem_.num_stages; ++s) {
       peaks.push_back(excess_bytes(problem_, forecast(cuts), s) + problem_.memory_limit(s));
     }
@@ -127,8 +127,47 @@ std::vector<std::int64_t> Estimator::peak_bytes(const Cuts& cuts) {
   return peaks;
 }
 
+/// All that StageTensors counts, each at its most and never freed: what nodes keep and work with, what they make, and of
+/// gradients one for each use beside those that are held, of parameters too.
+void Estimator::read_tensors() {
+  const std::int64_t microbatch = rules_.microbatch;
+  tensors_before_ = {0};
+  for (std::size_t p = 0; p < graph_.nodes.size(); ++p) {
+    const profile::NodeCost& cost = *tensor_rules_.costs[p];
+    std::int64_t bytes =
+        cost.kept_bytes + cost.forward_workspace_bytes + cost.backward_workspace_bytes;
+    for (const ValueId id : graph_.nodes[p].outputs) {
+      if (id >= 0) bytes += held_bytes(id);
+    }
+    for (const ValueId id : graph::input_values(graph_.nodes[p])) {
+      if (!graph_.values[id].requires_grad) continue;
+      bytes += 2 * graph::bytes_at(graph_.values[id], microbatch);
+    }
+    tensors_before_.push_back(tensors_before_.back() + bytes);
+  }
+  for (const auto& [storage, bytes] : tensor_rules_.batch) batch_bytes_ += bytes;
+}
+
+/// A value, its gradient, and that of a later stage while both are held.
+std::int64_t Estimator::held_bytes(ValueId id) const {
+  const graph::Value& value = graph_.values[id];
+  const std::int64_t own = simulate::span_bytes(value, rules_.microbatch);
+  return own + (value.requires_grad ? 3 * graph::bytes_at(value, rules_.microbatch) : 0);
+}
+
+bool Estimator::surely_holds(const Shape& shape, int stage, std::int64_t limit) const {
+  const Stage& from = shape.stages[stage];
+  std::int64_t tensors = tensors_before_[from.end] - tensors_before_[from.begin] + batch_bytes_;
+  for (const int position : from.copies) {
+    tensors += tensors_before_[position + 1] - tensors_before_[position];
+  }
+  for (const ValueId id : from.received) tensors += held_bytes(id);
+  // In the second part of a backward what waits and what that part makes.
+  return state_bytes(from) + 2 * rules_.in_flight[stage] * tensors <= limit;
+}
+
 bool Estimator::surely_fits(const Cuts& cuts, const std::vector<std::int64_t>& limits) {
-  if (!is_lean_) return false;
+  if (!is_lean()) return false;
   const Shape shape = this->shape(cuts);
   const std::int64_t m = problem_.num_microbatches();
   std::vector<std::int64_t> messages(shape.stages.size());
@@ -137,6 +176,7 @@ bool Estimator::surely_fits(const Cuts& cuts, const std::vector<std::int64_t>& l
     messages[message.to_stage] += m * (bytes + schedule::kMessageHeaderBytes);
   }
   for (int s = 0; s < problem_.num_stages; ++s) {
+    if (surely_holds(shape, s, limits[s] - messages[s])) continue;
     const simulate::StageTensors& tensors = this->tensors(shape.stages[s]);
     const std::int64_t most = std::max(tensors.kept, tensors.waiting);
     const std::int64_t split =
@@ -149,7 +189,7 @@ bool Estimator::surely_fits(const Cuts& cuts, const std::vector<std::int64_t>& l
 }
 
 std::int64_t Estimator::least_peak_bytes(const Cuts& cuts) {
-  if (!is_lean_) return 0;
+  if (!is_lean()) return 0;
   const Shape shape = this->shape(cuts);
   std::int64_t least = 0;
   for (int s = 0; s < problem_.num_stages; ++s) least = std::max(least, silent_bytes(shape, s));

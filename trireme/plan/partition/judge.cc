@@ -15,7 +15,8 @@ constexpr std::int64_t kActionsPerStage = 24;  ///< What a stage costs beside it
 constexpr std::int64_t kTimeOfNode = 16, kMemoryOfNode = 100;
 constexpr std::int64_t kForecastActions = 200;  ///< What a node costs in a whole forecast.
 constexpr std::int64_t kLong = 10'000;          ///< Actions x stages.
-constexpr double kRoundedDown = 1 - 1e-9;       ///< Sums in another order.
+constexpr double kOpen = std::numeric_limits<double>::infinity();  ///< Of a peak.
+constexpr double kRoundedDown = 1 - 1e-9;                          ///< Sums in another order.
 
 }  // namespace
 
@@ -33,7 +34,10 @@ Judge::Judge(const Problem& problem, const Setting& setting)
   }
   read_crossings();
   is_long_ = static_cast<std::int64_t>(estimator_.num_actions()) * problem.num_stages > kLong;
-  for (int s = 0; s < problem.num_stages; ++s) limits_.push_back(problem.memory_limit(s));
+  for (int s = 0; s < problem.num_stages; ++s) {
+    limits_.push_back(problem.memory_limit(s));
+    slowness_.push_back(1 / problem.most_speed(s));
+  }
 }
 
 void Judge::begin(const Goal& goal) {
@@ -91,12 +95,12 @@ double Judge::step_bound_us(const Cuts& cuts) const {
   double bound = 0, before = 0;
   for (std::size_t s = 0; s <= cuts.size(); ++s) {
     const int begin = s == 0 ? 0 : cuts[s - 1], end = s == cuts.size() ? num_nodes : cuts[s];
-    const double work = work_before_us_[end] - work_before_us_[begin];
+    const double work = (work_before_us_[end] - work_before_us_[begin]) * slowness_[s];
     bound = std::max(bound, before + m * work);
     const Crossing& use = shortest_[end];
     const int next_end = s + 1 >= cuts.size() ? num_nodes : cuts[s + 1];
     const bool waits = use.producer >= begin && use.consumer < next_end;
-    before = waits ? before + lead_before_us_[end] - lead_before_us_[begin] : 0;
+    before = waits ? before + (lead_before_us_[end] - lead_before_us_[begin]) * slowness_[s] : 0;
   }
   return bound * kRoundedDown;
 }
@@ -118,26 +122,42 @@ Score Judge::score(const Cuts& cuts) {
   return score;
 }
 
-Score Judge::quick_score(const Cuts& cuts) {
-  Score score = time_score(cuts);
-  if (!leaves_open(cuts)) add_memory(cuts, score);
+Judge::Scored Judge::quickly_scored(const Cuts& cuts) {
+  Scored scored{cuts, time_score(cuts)};
+  if (!leaves_open(cuts)) add_memory(cuts, scored.score);
+  return scored;
+}
+
+/// The score with its peak.
+Score Judge::closed(const Scored& scored) {
+  Score score = scored.score;
+  if (score.secondary == kOpen) add_memory(scored.cuts, score);
   return score;
+}
+
+bool Judge::is_less(const Scored& one, const Scored& other) {
+  const auto without_peak = [](Score score) {
+    score.secondary = 0;
+    return score;
+  };
+  const Score own = without_peak(one.score), others = without_peak(other.score);
+  return own == others ? closed(one) < closed(other) : own < others;
 }
 
 /// With the peak open.
 Score Judge::time_score(const Cuts& cuts) {
   spent_ += price();
   const double step_us = estimator_.step_us(cuts);
-  const double open = std::numeric_limits<double>::infinity();
   const bool is_speed = goal_.objective == Objective::kSpeed;
-  return {0, goal_.excess_us(step_us), is_speed ? step_us : open, is_speed ? open : step_us};
+  return {0, goal_.excess_us(step_us), is_speed ? step_us : kOpen, is_speed ? kOpen : step_us};
 }
 
 bool Judge::leaves_open(const Cuts& cuts) {
-  return goal_.objective == Objective::kSpeed && is_long_ && estimator_.surely_fits(cuts, limits_);
+  return goal_.objective == Objective::kSpeed && estimator_.surely_fits(cuts, limits_);
 }
 
-std::optional<Score> Judge::better(const Cuts& cuts, const Score& than) {
+std::optional<Score> Judge::better(const Cuts& cuts, const Scored& best) {
+  const Score& than = best.score;
   const bool is_speed = goal_.objective == Objective::kSpeed;
   const bool fits = than.excess_bytes <= 0 && than.excess_us <= 0;
   if (fits && step_bound_us(cuts) > (is_speed ? than.primary : goal_.max_step_us)) {
@@ -152,7 +172,7 @@ std::optional<Score> Judge::better(const Cuts& cuts, const Score& than) {
   if (fits && (is_speed ? score.primary > than.primary : score.excess_us > 0)) return std::nullopt;
   if (fits && is_speed && score.primary < than.primary && leaves_open(cuts)) return score;
   add_memory(cuts, score);
-  if (score < than) return score;
+  if (score < closed(best)) return score;
   return std::nullopt;
 }
 

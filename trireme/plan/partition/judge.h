@@ -23,12 +23,20 @@ class Judge {
 
   Score score(const Cuts& cuts);
 
-  /// The same where the peak of a long pipeline that surely fits may be left open: infinity.
-  Score quick_score(const Cuts& cuts);
+  /// Cuts and their score. Where they surely fit, its secondary, the peak, may be left open: infinity.
+  struct Scored {
+    Cuts cuts;
+    Score score;
+  };
 
-  /// The score where it is better than `than`; nothing where it is not, or the cuts were asked
-  /// about since `begin`. Most cuts are ruled out by bounds. Peaks may be left open.
-  std::optional<Score> better(const Cuts& cuts, const Score& than);
+  Scored quickly_scored(const Cuts& cuts);
+
+  /// The score where it is better than that of `best`; nothing where it is not, or the cuts were asked
+  /// about since `begin`. Most cuts are ruled out by bounds. The peak may be left open.
+  std::optional<Score> better(const Cuts& cuts, const Scored& best);
+
+  /// Whether the score of `one` is less. Peaks that are open decide where all else is the same.
+  bool is_less(const Scored& one, const Scored& other);
 
   double step_us(const Cuts& cuts) { return estimator_.step_us(cuts); }
 
@@ -53,6 +61,7 @@ class Judge {
   double step_bound_us(const Cuts& cuts) const;
   Score time_score(const Cuts& cuts);
   void add_memory(const Cuts& cuts, Score& score);
+  Score closed(const Scored& scored);
   bool leaves_open(const Cuts& cuts);
 
   const Problem& problem_;
@@ -63,6 +72,7 @@ class Judge {
       lead_before_us_;              ///< Likewise: what a stage does before and after the next one.
   std::vector<Crossing> shortest_;  ///< By cut: of the uses that cross it.
   std::vector<std::int64_t> limits_;  ///< By stage, bytes.
+  std::vector<double> slowness_;      ///< By stage, of its fastest replica.
   bool is_long_ = false;              ///< Peaks cost more than steps.
   Goal goal_;
   std::set<Cuts> asked_;

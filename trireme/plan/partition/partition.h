@@ -57,8 +57,8 @@ struct PartitionOptions {
 ///
 /// recorded   as it was recorded; passes graph::check.
 /// profile    of this graph, at the batch's microbatch size.
-/// topology   has at least stages / stages_per_rank x replicas ranks; the first of them are used, in the order of
-///            the pipeline.
+/// topology   has at least stages / stages_per_rank x replicas ranks; the first of them are used, in an order that
+///            suits them where they differ (rank_orders.h).
 /// Returns    a plan that passes layout::check and names its graph, profile and topology.
 /// Errors     kInvalidArgument where these do not fit each other or the graph has too few allowed
 ///            cuts, of `check_stage_of`, and where no schedule does with as few active microbatches;

@@ -6,6 +6,7 @@
 #include "trireme/error.h"
 #include "trireme/plan/graph/copy_to_consumers.h"
 #include "trireme/plan/partition/less_memory.h"
+#include "trireme/plan/partition/rank_orders.h"
 #include "trireme/plan/partition/stage_copies.h"
 #include "trireme/plan/schedule/schedules.h"
 
@@ -129,9 +130,8 @@ const Planner::Best* Planner::best_of(int num_stages) const {
 }
 
 Planner::Proposal Planner::proposal(const Best& best) const {
-  const Setting& setting = *settings_[best.setting];
-  const Problem& problem = this->problem(best.num_stages, setting.schedule);
-  return {problem, evaluate(problem, setting, best.found.cuts)};
+  const Problem& problem = this->problem(best);
+  return {problem, evaluate(problem, *settings_[best.setting], best.found.cuts)};
 }
 
 std::vector<Planner::Proposal> Planner::proposals() const {
@@ -180,7 +180,8 @@ void Planner::search_fewer_stages() {
     } else if (fits && num_vain < kMostInVain && looks_good(ranks * each)) {
       num_vain = search_near(ranks * each) ? 0 : num_vain + 1;
     }
-    std::erase_if(searches_, [&](const auto& one) { return one.first.first == ranks * each; });
+    std::erase_if(searches_,
+                  [&](const auto& one) { return std::get<0>(one.first) == ranks * each; });
   }
 }
 
@@ -196,7 +197,11 @@ bool Planner::search_near(int num_stages) {
 /// Whether so many stages may be faster than the best so far. Surely not, where it says no.
 bool Planner::may_win(int num_stages) const {
   const int each = problem_.options.stages_per_rank;
-  const double best_us = best()->found.score.primary;
+  double speed = 0;  // Were all as fast as the fastest.
+  for (const topology::RankPlace& rank : problem_.topology.ranks) {
+    speed = std::max(speed, rank.speed);
+  }
+  const double best_us = best()->found.score.primary * speed;
   const StageBound::Steps steps{problem_.num_microbatches(), splits_backwards_};
   if (each == 1) return bound_.least_stages(best_us, steps) <= num_stages;
   const auto m = static_cast<double>(problem_.num_microbatches());
@@ -210,8 +215,9 @@ bool Planner::looks_good(int num_stages) {
   const std::vector<int> cuts = bound_.cuts(num_stages, steps);
   if (std::ssize(cuts) + 1 != num_stages) return false;  // One stage less is as good.
   Search& search = search_of(
-      num_stages, setting(settings_[now.setting]->schedule,
-                          problem_.options.copied_nodes.value_or(std::vector<graph::NodeId>())));
+      {.num_stages = num_stages,
+       .setting = setting(settings_[now.setting]->schedule,
+                          problem_.options.copied_nodes.value_or(std::vector<graph::NodeId>()))});
   const std::optional<double> step_us = search.step_us(cuts);
   return step_us && *step_us <= kLookedNear * now.found.score.primary;
 }
@@ -233,7 +239,9 @@ void Planner::try_copies(int num_stages) {
 bool Planner::has_schedule(int num_stages, const std::string& schedule) {
   if (problem_.options.active_microbatches == 0) return true;
   try {
-    make_schedule(problem(num_stages, schedule), {schedule, {}, {}});
+    Problem problem = problem_;
+    problem.num_stages = num_stages;
+    make_schedule(problem, {schedule, {}, {}});
     return true;
   } catch (const Error& error) {
     refusal_ = error.message();
@@ -243,6 +251,14 @@ bool Planner::has_schedule(int num_stages, const std::string& schedule) {
 
 void Planner::try_setting(int num_stages, std::size_t setting) {
   if (!has_schedule(num_stages, settings_[setting]->schedule)) return;
+  for (std::size_t order = 0; order < orders(num_stages).size(); ++order) {
+    try_order({.num_stages = num_stages, .setting = setting, .order = order});
+  }
+}
+
+void Planner::try_order(const Best& tried) {
+  const int num_stages = tried.num_stages;
+  const std::size_t setting = tried.setting;
   std::vector<std::vector<int>> starts;
   std::optional<Score> incumbent;
   if (const Best* best = best_of(num_stages)) {
@@ -251,22 +267,22 @@ void Planner::try_setting(int num_stages, std::size_t setting) {
         settings_[best->setting]->copied_nodes == settings_[setting]->copied_nodes;
     if (is_same_graph) starts.push_back(best->found.cuts);
   }
-  std::optional<Search::Found> found =
-      search_of(num_stages, setting).find(goal_, starts, incumbent);
+  std::optional<Search::Found> found = search_of(tried).find(goal_, starts, incumbent);
   if (!found) return;
   const auto [own, is_new] = bests_.try_emplace({num_stages, settings_[setting]->schedule});
   if (!is_new && !is_better(found->score, own->second.found.score)) return;
-  own->second = Best{num_stages, setting, *std::move(found)};
+  own->second = tried;
+  own->second.found = *std::move(found);
 }
 
-Search& Planner::search_of(int num_stages, std::size_t setting) {
-  std::unique_ptr<Search>& search = searches_[{num_stages, setting}];
+Search& Planner::search_of(const Best& tried) {
+  std::unique_ptr<Search>& search = searches_[{tried.num_stages, tried.setting, tried.order}];
   if (!search) {
-    const Setting& chosen = *settings_[setting];
+    const Setting& chosen = *settings_[tried.setting];
     SearchEffort effort = search_effort(problem_.options.effort);
     // Copies begin from good cuts, and there may be many groups of them.
     if (!chosen.copied_nodes.empty()) effort.moves /= 4;
-    search = std::make_unique<Search>(problem(num_stages, chosen.schedule), chosen, effort);
+    search = std::make_unique<Search>(problem(tried), chosen, effort);
   }
   return *search;
 }
@@ -296,13 +312,25 @@ std::vector<int> positions_of(const std::string& schedule, int num_stages, int s
 
 }  // namespace
 
-const Problem& Planner::problem(int num_stages, const std::string& schedule) const {
-  const int each = problem_.options.stages_per_rank;
-  const std::vector<int> positions = positions_of(schedule, num_stages, each);
-  const auto [entry, is_new] = problems_.try_emplace(positions, problem_);
-  entry->second.num_stages = num_stages;
-  if (each > 1) entry->second.positions = positions;
+const std::vector<std::vector<int>>& Planner::orders(int num_stages) {
+  const auto [entry, is_new] = orders_.try_emplace(num_stages);
+  if (is_new) {
+    const int num_positions = num_stages / problem_.options.stages_per_rank;
+    entry->second = rank_orders(problem_, num_positions * problem_.options.replicas);
+  }
   return entry->second;
+}
+
+const Problem& Planner::problem(const Best& best) const {
+  const int each = problem_.options.stages_per_rank;
+  const std::vector<int> positions =
+      positions_of(settings_[best.setting]->schedule, best.num_stages, each);
+  const auto [entry, is_new] = problems_.try_emplace({positions, best.order}, problem_);
+  Problem& problem = entry->second;
+  problem.num_stages = best.num_stages;
+  if (each > 1) problem.positions = positions;
+  if (best.order > 0) problem.order = orders_.at(best.num_stages)[best.order];
+  return problem;
 }
 
 }  // namespace trireme::partition

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -17,7 +18,7 @@ namespace trireme::partition {
 /// Numbers from `most` down to 1: up to 8 each of them, above those that are far apart. Ranks that are tried.
 std::vector<int> numbers_down_from(int most);
 
-/// The best over schedules, groups of copied nodes and, where ranks may stay idle, numbers of
+/// The best over schedules, groups of copied nodes, orders of the ranks and, where ranks may stay idle, numbers of
 /// stages.
 ///
 /// Each number of stages is searched by itself, as if there were no other. So a problem with one rank more, and the same
@@ -49,6 +50,7 @@ class Planner {
   struct Best {
     int num_stages = 0;
     std::size_t setting = 0;
+    std::size_t order = 0;  ///< Of the ranks, in `orders`.
     Search::Found found;
   };
 
@@ -61,9 +63,11 @@ class Planner {
   void try_copies(int num_stages);
   void try_setting(int num_stages, std::size_t setting);
   bool has_schedule(int num_stages, const std::string& schedule);
-  Search& search_of(int num_stages, std::size_t setting);
+  void try_order(const Best& tried);
+  Search& search_of(const Best& tried);
+  const std::vector<std::vector<int>>& orders(int num_stages);
   std::size_t setting(const std::string& schedule, std::vector<graph::NodeId> copied);
-  const Problem& problem(int num_stages, const std::string& schedule) const;
+  const Problem& problem(const Best& best) const;
   Proposal proposal(const Best& best) const;
   const Best* best() const;
   const Best* best_of(int num_stages) const;
@@ -75,8 +79,11 @@ class Planner {
   StageBound bound_;
   Goal goal_;
   std::vector<std::unique_ptr<Setting>> settings_;
-  mutable std::map<std::vector<int>, Problem> problems_;  ///< By position of each stage.
-  std::map<std::pair<int, std::size_t>, std::unique_ptr<Search>> searches_;
+  std::map<int, std::vector<std::vector<int>>> orders_;  ///< By number of stages.
+  /// By position of each stage and which order.
+  mutable std::map<std::pair<std::vector<int>, std::size_t>, Problem> problems_;
+  /// By number of stages, setting, order.
+  std::map<std::tuple<int, std::size_t, std::size_t>, std::unique_ptr<Search>> searches_;
   std::map<std::pair<int, std::string>, Best> bests_;  ///< By number of stages and schedule.
   std::string refusal_;  ///< Of the last schedule that holds too many microbatches.
 };

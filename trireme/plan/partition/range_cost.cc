@@ -37,6 +37,7 @@ std::int64_t aligned_elements(std::int64_t elements, Dtype dtype) {
 RangeCost::RangeCost(const graph::Graph& planned, const profile::Profile& profile, RangeRules rules,
                      RangeGoal goal)
     : graph_(planned), profile_(profile), rules_(std::move(rules)), goal_(goal) {
+  if (!rules_.slowness.empty()) least_slowness_ = std::ranges::min(rules_.slowness);
   read_kinds();
   read_values();
   read_nodes(profile);
@@ -310,15 +311,20 @@ simulate::StageCost RangeCost::cost() const {
   return cost;
 }
 
+double RangeCost::slowness(int stage) const {
+  return rules_.slowness.empty() ? 1 : rules_.slowness[stage];
+}
+
 double RangeCost::time_us(int stage) const {
-  return sums_.tie_us + std::max({cost().work_us(), sums_.values_in_us[kind_after(stage - 1)],
-                                  sums_.gradients_in_us[kind_after(stage)]});
+  return sums_.tie_us +
+         std::max({cost().work_us() * slowness(stage), sums_.values_in_us[kind_after(stage - 1)],
+                   sums_.gradients_in_us[kind_after(stage)]});
 }
 
 /// Of time or bytes, as the goal `of` has them for its cost.
 double RangeCost::least(RangeGoal of) const {
   if (of == RangeGoal::kMemory) return static_cast<double>(sums_.parameters + sums_.gradients);
-  return sums_.cost.forward_us + sums_.cost.backward_us();
+  return (sums_.cost.forward_us + sums_.cost.backward_us()) * least_slowness_;
 }
 
 double RangeCost::least_cost() const { return least(goal_); }

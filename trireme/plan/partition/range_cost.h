@@ -29,6 +29,8 @@ struct RangeRules {
   std::int64_t parameter_shards =
       1;                       ///< And values and gradients; what is whole for a while is left out.
   std::vector<int> in_flight;  ///< By stage.
+  std::vector<double> slowness =
+      {};  ///< By stage: times that its work takes, in the slowest replica; empty: 1.
   std::int64_t constant_bytes = 0;  ///< Batch, frozen parameters: whatever the stage.
   simulate::MemoryOptions memory;
 };
@@ -145,6 +147,7 @@ class RangeCost : public RangePricer {
     double tie_us = 0;
   };
 
+  double slowness(int stage) const;
   void read_kinds();
   /// Place in `kinds_` of the kind between `stage` and the next one.
   std::size_t kind_after(int stage) const;
@@ -170,6 +173,7 @@ class RangeCost : public RangePricer {
   const profile::Profile& profile_;
   RangeRules rules_;
   RangeGoal goal_;
+  double least_slowness_ = 1;
   std::vector<profile::LinkKind> kinds_;   ///< Without repeats; none where there is one stage.
   std::unordered_map<int, int> storages_;  ///< Place in `pieces_` by storage_id, which may be any.
   std::vector<Value> values_;

@@ -57,7 +57,7 @@ std::optional<Search::Found> Search::find(const Goal& goal, const std::vector<Cu
   for (const Cuts& cuts : all) {
     const bool is_known = std::any_of(found.begin(), found.end(),
                                       [&](const Found& other) { return other.cuts == cuts; });
-    if (!is_known) found.push_back({cuts, judge_.quick_score(cuts)});
+    if (!is_known) found.push_back(judge_.quickly_scored(cuts));
   }
   if (found.empty()) return std::nullopt;
   std::stable_sort(found.begin(), found.end(),
@@ -73,7 +73,7 @@ std::optional<Search::Found> Search::find(const Goal& goal, const std::vector<Cu
       break;
     }
     improve(found[i]);
-    if (found[i].score < best.score) best = found[i];
+    if (judge_.is_less(found[i], best)) best = found[i];
   }
   best.score = judge_.score(best.cuts);
   return best;
@@ -99,7 +99,7 @@ std::optional<Search::Found> Search::try_all() {
     if (!rules_.keep(cuts)) return;
     if (!best) {
       best = Found{cuts, judge_.score(cuts)};
-    } else if (const std::optional<Score> score = judge_.better(cuts, best->score)) {
+    } else if (const std::optional<Score> score = judge_.better(cuts, *best)) {
       best = Found{cuts, *score};
     }
   });
@@ -121,7 +121,7 @@ std::vector<Search::Cuts> Search::starts(const Goal& goal) {
     }
   }
   const bool has_fitting = std::any_of(starts.begin(), starts.end(), [&](const Cuts& cuts) {
-    return judge_.quick_score(cuts).excess_bytes <= 0;
+    return judge_.quickly_scored(cuts).score.excess_bytes <= 0;
   });
   if (!has_fitting) {
     if (auto cuts = least_memory(kUnlimited)) starts.push_back(*std::move(cuts));
@@ -209,7 +209,7 @@ bool Search::place_pair(Found& best, std::size_t first, std::int64_t until) {
       cuts[first] = *a;
       cuts[first + 1] = *b;
       if (!rules_.keep(cuts)) continue;
-      const std::optional<Score> score = judge_.better(cuts, best.score);
+      const std::optional<Score> score = judge_.better(cuts, best);
       if (!score) continue;
       best = {cuts, *score};
       is_better = true;
@@ -224,7 +224,7 @@ void Search::move(Found& best, std::int64_t until) {
   while (num_failed < moves.size() && judge_.spent() < until) {
     const std::optional<Cuts> cuts = places_.moved(best.cuts, moves[at]);
     const bool is_one = cuts && rules_.keep(*cuts);
-    if (const auto score = is_one ? judge_.better(*cuts, best.score) : std::nullopt) {
+    if (const auto score = is_one ? judge_.better(*cuts, best) : std::nullopt) {
       best = {*cuts, *score};
       num_failed = 0;
       continue;  // The same move may pay again.

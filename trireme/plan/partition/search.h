@@ -37,10 +37,7 @@ class Search {
   /// problem, setting   must outlive this.
   Search(const Problem& problem, const Setting& setting, const SearchEffort& effort = {});
 
-  struct Found {
-    Cuts cuts;
-    Score score;
-  };
+  using Found = Judge::Scored;
 
   /// starts      cuts to start from, beside its own; those that do not suit are left out.
   /// incumbent   a score that is known to be reached elsewhere: far from it, moves are not tried.

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "trireme/error.h"
+#include "trireme/plan/graph/ancestor_finder.h"
 #include "trireme/plan/graph/copy_to_consumers.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/graph_queries.h"
@@ -168,6 +169,7 @@ std::vector<std::vector<NodeId>> copy_candidates(const graph::Graph& recorded,
   const std::vector<profile::NodeTime> times = profile::node_times(profile, recorded);
   const std::vector<bool> allowed = graph::allowed_cuts(recorded);
   const std::vector<Uses> uses = count_uses(recorded);
+  const graph::AncestorFinder finder(recorded);
   double total_us = 0;
   for (const profile::NodeTime& time : times) total_us += time.forward_us + time.backward_us();
   std::map<std::pair<std::int64_t, ValueId>, std::vector<NodeId>> found;  // Largest first.
@@ -179,15 +181,13 @@ std::vector<std::vector<NodeId>> copy_candidates(const graph::Graph& recorded,
             [](bool is_allowed) { return is_allowed; })) {
       continue;
     }
-    const std::vector<int> cone = graph::ancestors(recorded, std::vector{id});
+    const std::optional<std::vector<int>> cone = finder.find(id, kMaxConeNodes);
+    if (!cone) continue;
     double cone_us = 0;
-    for (const int p : cone) cone_us += times[p].forward_us + times[p].backward_us();
-    if (cone.size() > kMaxConeNodes || cone_us > kMaxConeShare * total_us ||
-        !has_trainable(recorded, cone)) {
-      continue;
-    }
+    for (const int p : *cone) cone_us += times[p].forward_us + times[p].backward_us();
+    if (cone_us > kMaxConeShare * total_us || !has_trainable(recorded, *cone)) continue;
     std::vector<NodeId> nodes;
-    for (const int position : cone) nodes.push_back(recorded.nodes[position].id);
+    for (const int position : *cone) nodes.push_back(recorded.nodes[position].id);
     if (!partition::can_copy(recorded, nodes)) continue;
     found[{-simulate::span_bytes(value, profile.microbatch), id}] = std::move(nodes);
   }

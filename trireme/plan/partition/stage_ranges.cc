@@ -16,6 +16,9 @@ RangeRules range_rules(const Problem& problem, const Setting& setting) {
   for (int s = 0; s + 1 < problem.num_stages; ++s) {
     rules.link_kinds.push_back(problem.link_kind(s, s + 1));
   }
+  for (int s = 0; s < problem.num_stages; ++s) {
+    rules.slowness.push_back(1 / problem.least_speed(s));
+  }
   rules.microbatch = problem.options.batch.microbatch;
   rules.num_microbatches = problem.num_microbatches();
   rules.lanes = problem.options.batch.lanes / problem.options.replicas;

@@ -15,7 +15,6 @@
 // update, ties.
 
 namespace trireme::partition {
-namespace {
 
 using schedule::Action, schedule::ActionKind, schedule::ChannelKind;
 
@@ -32,6 +31,8 @@ double work_us(const TimedStage& stage, ActionKind kind) {
   }
   return 0;
 }
+
+namespace {
 
 /// Whether the stages that `action` may wait for have done their part: values come from stages
 /// before it, gradients from those after it.
@@ -87,8 +88,13 @@ double StepClock::play(const TimedStep& step) {
   }
   for (int r = 0; r < num_replicas_; ++r) {
     const bool is_as_before =
-        r > 0 && std::all_of(step.messages.begin(), step.messages.end(), [r](const auto& message) {
-          return message.delays_us[r] == message.delays_us[r - 1];
+        r > 0 &&
+        std::all_of(step.messages.begin(), step.messages.end(),
+                    [r](const auto& message) {
+                      return message.delays_us[r] == message.delays_us[r - 1];
+                    }) &&
+        std::all_of(step.stages.begin(), step.stages.end(), [r](const TimedStage& stage) {
+          return stage.slowness_of(r) == stage.slowness_of(r - 1);
         });
     if (is_as_before) {
       now_[r] = now_[r - 1];
@@ -106,7 +112,8 @@ void StepClock::read_routes(const TimedStep& step, int replica) {
   gradient_routes_.assign(num_stages_, {});
   std::size_t num_channels = 0;
   const schedule::Message* last = nullptr;
-  for (const auto& [message, copy_us, delays_us] : step.messages) {
+  for (const auto& [message, raw_copy_us, delays_us] : step.messages) {
+    const double copy_us = raw_copy_us * step.stages[message.from_stage].slowness_of(replica);
     if (message.kind != ChannelKind::kValue && message.kind != ChannelKind::kGradient) continue;
     const bool is_same = last != nullptr && last->kind == message.kind &&
                          last->from_stage == message.from_stage &&
@@ -134,7 +141,7 @@ void StepClock::play_actions(const TimedStep& step, int replica) {
       now[stage] = std::max(now[stage], in[stage * num_microbatches_ + microbatch]);
     }
     if (entry.completes) last_begin_[replica][stage] = now[stage];
-    now[stage] += work_us(step.stages[stage], kind);
+    now[stage] += work_us(step.stages[stage], kind) * step.stages[stage].slowness_of(replica);
     if (!carries) continue;
     std::vector<double>& in = is_forward ? values_in_ : gradients_in_;
     for (const Route& route : (is_forward ? value_routes_ : gradient_routes_)[stage]) {
@@ -152,12 +159,12 @@ void StepClock::play_reduces(const TimedStep& step) {
   for (int s = 0; s < num_stages_; ++s) {
     const TimedStage& stage = step.stages[s];
     const double last_us = work_us(stage, completing_);
-    double ready_us = 0;
+    double ready = 0;
     for (const TimedReduce& reduce : stage.reduces) {
-      ready_us = std::max(ready_us, std::min(last_us, reduce.ready * last_us));
+      ready = std::max(ready, std::min(1.0, reduce.ready));
       double begin = group_free_[s];
       for (int r = 0; r < num_replicas_; ++r) {
-        begin = std::max(begin, last_begin_[r][s] + ready_us);
+        begin = std::max(begin, last_begin_[r][s] + ready * last_us * stage.slowness_of(r));
       }
       group_free_[s] = begin + reduce.delay_us;
       reduced_[s].push_back(group_free_[s]);
@@ -180,15 +187,18 @@ double StepClock::play_tail(const TimedStep& step) {
   for (int r = 0; r < num_replicas_; ++r) {
     std::vector<double>& now = now_[r];
     for (int s = 0; s < num_stages_; ++s) {
-      now[s] += step.stages[s].tie_sum_us + (step.has_norm ? step.stages[s].norm_us : 0);
+      const TimedStage& stage = step.stages[s];
+      now[s] += (stage.tie_sum_us + (step.has_norm ? stage.norm_us : 0)) * stage.slowness_of(r);
     }
     if (!step.has_norm) continue;
     const double met = *std::max_element(now.begin(), now.end()) + step.pipeline_us[r];
     std::fill(now.begin(), now.end(), met);
   }
   for (int s = 0; s < num_stages_; ++s) meet_replicas(step.stages[s], s);  // Commit.
-  for (auto& now : now_) {
-    for (int s = 0; s < num_stages_; ++s) now[s] += step.stages[s].update_us;
+  for (int r = 0; r < num_replicas_; ++r) {
+    for (int s = 0; s < num_stages_; ++s) {
+      now_[r][s] += step.stages[s].update_us * step.stages[s].slowness_of(r);
+    }
   }
   pass_ties(step, ChannelKind::kTieValue);
   double end = 0;
@@ -208,7 +218,7 @@ void StepClock::pass_ties(const TimedStep& step, ChannelKind kind) {
       const bool is_same = last != nullptr && last->from_stage == message.from_stage &&
                            last->to_stage == message.to_stage;
       last = &message;
-      now[message.from_stage] += copy_us;
+      now[message.from_stage] += copy_us * step.stages[message.from_stage].slowness_of(r);
       free = std::max(is_same ? free : 0, now[message.from_stage]) + delays_us[r];
       there[message.to_stage] = std::max(there[message.to_stage], free);
     }

@@ -27,8 +27,11 @@ struct TimedStage {
   double forward_us = 0, input_us = 0, weight_us = 0;
   std::vector<TimedReduce> reduces;  ///< In order; none where there is one replica.
   double tie_sum_us = 0, norm_us = 0, update_us = 0;
-  double small_us = 0;  ///< A small message among the replicas.
-  bool weighs = false;  ///< The replicas tell each other the weights of its losses first.
+  double small_us = 0;           ///< A small message among the replicas.
+  bool weighs = false;           ///< The replicas tell each other the weights of its losses first.
+  std::vector<double> slowness;  ///< By replica: times that its work takes; empty: 1.
+
+  double slowness_of(int replica) const { return slowness.empty() ? 1 : slowness[replica]; }
 };
 
 /// A step without its words: what it takes is all that is asked.
@@ -39,6 +42,9 @@ struct TimedStep {
   double exchange_us = 0;           ///< A small message among all ranks.
   std::vector<double> pipeline_us;  ///< Likewise among the ranks of a replica; by replica.
 };
+
+/// What an action of `kind` takes of the stage's processor.
+double work_us(const TimedStage& stage, schedule::ActionKind kind);
 
 /// Plays steps of one schedule where every rank has cores of its own: what simulate::simulate says
 /// of the step program, by going once through the actions in an order in which all that an action

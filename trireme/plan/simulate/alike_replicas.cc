@@ -1,6 +1,7 @@
 #include "trireme/plan/simulate/alike_replicas.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <map>
 #include <numeric>
@@ -119,7 +120,8 @@ class Teams {
       const int next = static_cast<int>(hosts.size());
       const RankElements& elements = elements_[replica][p];
       text.insert(text.end(), {hosts.try_emplace(topology_.ranks[rank].host, next).first->second,
-                               elements.owned, elements.further_sites});
+                               elements.owned, elements.further_sites,
+                               std::bit_cast<std::int64_t>(topology_.ranks[rank].speed)});
     }
   }
 

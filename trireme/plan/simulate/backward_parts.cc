@@ -12,13 +12,14 @@ using graph::Node, graph::ValueId;
 
 class Parts {
  public:
-  Parts(const graph::Graph& graph, const std::vector<int>& positions)
-      : graph_(graph), positions_(positions), parameters_(parameter_storages(graph)) {}
+  Parts(const graph::Graph& graph, const std::unordered_set<int>& parameters,
+        const std::vector<int>& positions)
+      : graph_(graph), positions_(positions), parameters_(parameters) {}
 
   std::vector<BackwardPart> find(const std::set<ValueId>& received) const {
     const std::vector<bool> leads = leading_to(received);
     std::vector<BackwardPart> parts(positions_.size(), BackwardPart::kSecond);
-    std::set<ValueId> taken;  // By what runs in the first part.
+    std::unordered_set<ValueId> taken;  // By what runs in the first part.
     for (std::size_t t = parts.size(); t-- > 0;) {
       const Node& node = graph_.nodes[positions_[t]];
       const bool is_taken = std::ranges::any_of(
@@ -37,7 +38,7 @@ class Parts {
  private:
   /// Whether each node's backward leads to one of these values.
   std::vector<bool> leading_to(const std::set<ValueId>& received) const {
-    std::set<ValueId> reached = received;
+    std::unordered_set<ValueId> reached(received.begin(), received.end());
     std::vector<bool> leads;
     for (const int position : positions_) {
       const Node& node = graph_.nodes[position];
@@ -60,7 +61,7 @@ class Parts {
   }
 
   bool shares_parameter(const std::vector<BackwardPart>& parts) const {
-    std::set<int> first, second;
+    std::unordered_set<int> first, second;
     for (std::size_t t = 0; t < parts.size(); ++t) {
       for (const ValueId id : graph::input_values(graph_.nodes[positions_[t]])) {
         const int storage = graph_.values[id].storage_id;
@@ -73,13 +74,13 @@ class Parts {
 
   const graph::Graph& graph_;
   const std::vector<int>& positions_;
-  std::set<int> parameters_;
+  const std::unordered_set<int>& parameters_;
 };
 
 }  // namespace
 
-std::set<int> parameter_storages(const graph::Graph& graph) {
-  std::set<int> storages;
+std::unordered_set<int> parameter_storages(const graph::Graph& graph) {
+  std::unordered_set<int> storages;
   for (const graph::Parameter& parameter : graph.parameters) {
     const graph::Value& value = graph.values[parameter.value];
     if (value.requires_grad) storages.insert(value.storage_id);
@@ -88,9 +89,10 @@ std::set<int> parameter_storages(const graph::Graph& graph) {
 }
 
 std::vector<BackwardPart> backward_parts(const graph::Graph& graph,
+                                         const std::unordered_set<int>& parameters,
                                          const std::vector<int>& positions,
                                          const std::set<ValueId>& received) {
-  return Parts(graph, positions).find(received);
+  return Parts(graph, parameters, positions).find(received);
 }
 
 }  // namespace trireme::simulate

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <set>
+#include <unordered_set>
 #include <vector>
 
 #include "trireme/plan/graph/graph.h"
@@ -16,13 +17,15 @@ enum class BackwardPart : std::uint8_t {
 };
 
 /// Storages of the parameters that are trained.
-std::set<int> parameter_storages(const graph::Graph& graph);
+std::unordered_set<int> parameter_storages(const graph::Graph& graph);
 
 /// By place in `positions`.
 ///
-/// positions   of the stage's nodes, in its order of execution.
-/// received    values with a gradient.
+/// parameters   as `parameter_storages` of the graph.
+/// positions    of the stage's nodes, in its order of execution.
+/// received     values with a gradient.
 std::vector<BackwardPart> backward_parts(const graph::Graph& graph,
+                                         const std::unordered_set<int>& parameters,
                                          const std::vector<int>& positions,
                                          const std::set<graph::ValueId>& received);
 

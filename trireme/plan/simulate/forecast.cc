@@ -1,6 +1,7 @@
 #include "trireme/plan/simulate/forecast.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <unordered_set>
@@ -28,16 +29,21 @@ double plan_bound_us(const std::vector<StageCost>& costs, const layout::Plan& pl
   }
   double bound = 0;
   const bool splits = schedule::splits_backwards(schedule);
-  std::vector<double> before(costs.size());
   std::map<int, double> work;  // By rank.
-  for (std::size_t s = 0; s < costs.size(); ++s) {
-    for (const int from : senders[s]) {
-      const double after_us = splits ? 0 : costs[from].backward_us();
-      before[s] = std::max(before[s], before[from] + costs[from].forward_us + after_us);
-    }
-    bound = std::max(bound, before[s] + m * costs[s].work_us());
-    for (int r = 0; r < role.mesh.data; ++r) {
-      work[layout::rank_of(plan, static_cast<int>(s), r)] += costs[s].work_us();
+  for (int r = 0; r < role.mesh.data; ++r) {
+    const auto speed = [&](std::size_t s) {
+      return topology.ranks[layout::rank_of(plan, static_cast<int>(s), r)].speed;
+    };
+    std::vector<double> before(costs.size());
+    for (std::size_t s = 0; s < costs.size(); ++s) {
+      for (const int from : senders[s]) {
+        const double after_us = splits ? 0 : costs[from].backward_us();
+        before[s] =
+            std::max(before[s], before[from] + (costs[from].forward_us + after_us) / speed(from));
+      }
+      const double work_us = costs[s].work_us() / speed(s);
+      bound = std::max(bound, before[s] + m * work_us);
+      work[layout::rank_of(plan, static_cast<int>(s), r)] += work_us;
     }
   }
   for (const auto& [rank, us] : work) bound = std::max(bound, m * us);
@@ -86,16 +92,29 @@ double longest_path_us(const graph::Graph& planned, const profile::Profile& prof
   return longest;
 }
 
-/// Processors that a replica has: its ranks, or as many as the cores of all suffice for if that is less.
+double largest_speed(const layout::Role& role, const topology::Topology& topology) {
+  double most = 0;
+  for (const int rank : role.placement) most = std::max(most, topology.ranks[rank].speed);
+  return most;
+}
+
+/// Processors of speed 1 that a replica has: its ranks, or the fastest that the cores of all suffice for if these are less.
 double num_processors(const layout::Role& role, const topology::Topology& topology) {
   const std::unordered_set<int> placed(role.placement.begin(), role.placement.end());
   double processors = 0;
   for (const topology::SharedCores& shared : topology::shared_cores(topology)) {
-    const auto used =
-        std::ranges::count_if(shared.ranks, [&](int rank) { return placed.contains(rank); });
-    processors += std::min(static_cast<double>(used), shared.num_at_full_speed);
+    std::vector<double> speeds;
+    for (const int rank : shared.ranks) {
+      if (placed.contains(rank)) speeds.push_back(topology.ranks[rank].speed);
+    }
+    std::ranges::sort(speeds, std::greater{});
+    double left = shared.num_at_full_speed;
+    for (const double speed : speeds) {
+      processors += speed * std::clamp(left, 0.0, 1.0);
+      left -= 1;
+    }
   }
-  return std::min(processors / role.mesh.data, static_cast<double>(role.mesh.pipeline));
+  return std::min(processors / role.mesh.data, role.mesh.pipeline * largest_speed(role, topology));
 }
 
 /// By stage: of the rank that runs it, when that holds most.
@@ -157,9 +176,9 @@ Forecast forecast(const PriceInputs& inputs, const ForecastOptions& options) {
   result.plan_bound_us =
       plan_bound_us(result.stages, plan, topology, layout::crossings(planned, plan));
   result.work_us = recorded_work_us(planned, profile);
-  result.any_bound_us =
-      any_plan_bound_us(longest_path_us(planned, profile), result.work_us,
-                        layout::num_microbatches_of_replica(plan), num_processors(role, topology));
+  result.any_bound_us = any_plan_bound_us(
+      longest_path_us(planned, profile) / largest_speed(role, topology), result.work_us,
+      layout::num_microbatches_of_replica(plan), num_processors(role, topology));
   return result;
 }
 

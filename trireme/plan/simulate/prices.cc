@@ -44,8 +44,9 @@ class Pricer {
     const Operation& operation = program_.ranks[rank][index];
     const schedule::OperationRow& row = schedule::row_of(operation.kind);
     const bool is_reduce = operation.kind == OperationKind::kReduce;
-    return {work_us(row.work, rank, operation), traffic_us(row.traffic, operation),
-            is_reduce ? ready_us(rank, index) : 0};
+    const double speed = inputs_.topology.ranks[rank].speed;
+    return {work_us(row.work, rank, operation) / speed, traffic_us(row.traffic, operation),
+            is_reduce ? ready_us(rank, index) / speed : 0};
   }
 
  private:

@@ -165,17 +165,15 @@ StageNodes DividedPlan::nodes_of(int region) const {
   return nodes;
 }
 
-StageTensors recomputed_tensors(const graph::Graph& planned,
-                                const std::vector<const profile::NodeCost*>& costs,
-                                std::int64_t microbatch, const DividedPlan& divided, int stage) {
+StageTensors recomputed_tensors(const TensorRules& rules, const DividedPlan& divided, int stage) {
   const layout::RegionPlan& regions = divided.regions;
   std::vector<StageTensors> tensors;
   for (int r = regions.begin(stage); r < regions.end(stage); ++r) {
     StageNodes nodes = divided.nodes_of(r);
     nodes.holds_received = regions.end(stage) - regions.begin(stage) > 1;
-    tensors.push_back(tensors_of(planned, costs, microbatch, std::move(nodes)));
+    tensors.push_back(tensors_of(rules, std::move(nodes)));
   }
-  return RegionWalk(planned, microbatch, divided, stage).measure(tensors);
+  return RegionWalk(rules.graph, rules.microbatch, divided, stage).measure(tensors);
 }
 
 }  // namespace trireme::simulate

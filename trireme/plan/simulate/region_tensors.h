@@ -1,12 +1,10 @@
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "trireme/plan/graph/graph.h"
 #include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/layout/regions.h"
-#include "trireme/plan/profile/profile.h"
 #include "trireme/plan/simulate/stage_tensors.h"
 
 namespace trireme::simulate {
@@ -25,10 +23,6 @@ struct DividedPlan {
 
 /// Of a stage that recomputes: the passes of its regions (engine/program/stage_regions.h), one after another, beside what
 /// is kept for those that come later.
-///
-/// costs   by position in the graph, from profile::node_costs.
-StageTensors recomputed_tensors(const graph::Graph& planned,
-                                const std::vector<const profile::NodeCost*>& costs,
-                                std::int64_t microbatch, const DividedPlan& divided, int stage);
+StageTensors recomputed_tensors(const TensorRules& rules, const DividedPlan& divided, int stage);
 
 }  // namespace trireme::simulate

@@ -121,9 +121,8 @@ class Player {
       settle();
     }
     result_.step_us = now_;
-    for (int rank = 0; rank < num_ranks(); ++rank) {
+    for (int rank = 0; rank < num_ranks(); ++rank)
       result_.busy_us[rank] = result_.busy_us[played_by_[rank]];
-    }
     sort_events();
     return std::move(result_);
   }
@@ -328,6 +327,7 @@ class Player {
       // By the same expression as in begin_work, so that rounding leaves no work behind.
       const bool is_done = processor.since_us + state.work_us / processor.rate <= now_;
       state.work_us = is_done ? 0 : state.work_us - (now_ - processor.since_us) * processor.rate;
+      if (is_done) ready_.add(rank);  // Rounding may tell so only now.
       result_.busy_us[rank] += now_ - processor.since_us;
     }
     processor.since_us = now_;

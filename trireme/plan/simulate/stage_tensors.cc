@@ -48,20 +48,17 @@ using graph::ValueId;
 
 class StageWalk {
  public:
-  /// costs   by position; must outlive the walk, as `graph`.
-  StageWalk(const graph::Graph& graph, const std::vector<const profile::NodeCost*>& costs,
-            std::int64_t microbatch, std::vector<int> positions)
-      : graph_(graph),
-        costs_(costs),
-        microbatch_(microbatch),
+  /// rules   must outlive the walk.
+  StageWalk(const TensorRules& rules, std::vector<int> positions)
+      : rules_(rules),
+        graph_(rules.graph),
+        microbatch_(rules.microbatch),
         positions_(std::move(positions)),
         end_(static_cast<int>(positions_.size()) - 1),
         forward_(end_ + 1),
         backward_(end_ + 1),
         split_(end_ + 1),
-        late_(end_ + 1),
-        parameters_(parameter_storages(graph)),
-        batch_(batch_storages(graph, microbatch)) {}
+        late_(end_ + 1) {}
 
   /// stays   it is held to the end whatever its nodes save.
   void receive(ValueId id, bool goes_on, bool stays) {
@@ -100,13 +97,13 @@ class StageWalk {
 
  private:
   void walk() {
-    parts_ = backward_parts(graph_, positions_, leaves_);
+    parts_ = backward_parts(graph_, rules_.parameters, positions_, leaves_);
     for (int t = 0; t <= end_; ++t) make_outputs(t);
     for (int t = 0; t <= end_; ++t) use_inputs(t);
     for (const ValueId id : sent_) add_sent(id);
     for (const MemoryPiece& piece : pieces_) add_piece(piece);
     for (const auto& [value, uses] : gradients_) {
-      add_gradient(uses, parameters_.contains(graph_.values[value].storage_id));
+      add_gradient(uses, rules_.parameters.contains(graph_.values[value].storage_id));
     }
   }
 
@@ -169,7 +166,7 @@ class StageWalk {
 
   void use_inputs(int t) {
     const std::vector<ValueId> inputs = graph::input_values(node(t));
-    const profile::NodeCost& cost = *costs_[positions_[t]];
+    const profile::NodeCost& cost = *rules_.costs[positions_[t]];
     for (const ValueId id : inputs) touch(id, t);
     for (const int index : cost.saved_inputs) save(inputs[index], t);
     for (const int index : cost.saved_outputs) save(node(t).outputs[index], t);
@@ -191,8 +188,8 @@ class StageWalk {
   void save(ValueId id, int t) {
     if (id < 0) return;
     const int storage = graph_.values[id].storage_id;
-    const auto field = batch_.find(storage);
-    if (field != batch_.end() && made_.try_emplace(storage, pieces_.size()).second) {
+    const auto field = rules_.batch.find(storage);
+    if (field != rules_.batch.end() && made_.try_emplace(storage, pieces_.size()).second) {
       pieces_.push_back({field->second});
     }
     for (const std::size_t p : pieces_of(id)) {
@@ -300,8 +297,8 @@ class StageWalk {
     if (has_own) split_.passing.add(uses.made, uses.first_part, uses.bytes);
   }
 
+  const TensorRules& rules_;
   const graph::Graph& graph_;
-  const std::vector<const profile::NodeCost*>& costs_;
   std::int64_t microbatch_;
   std::vector<int> positions_;
   int end_;
@@ -311,37 +308,39 @@ class StageWalk {
   Pass late_;   ///< Nodes whose backward is in the second part.
   std::vector<BackwardPart> parts_;
   std::set<ValueId> leaves_;  ///< Received values with a gradient.
-  std::set<int> parameters_;  ///< Their storages.
   std::int64_t kept_ = 0, waiting_ = 0, largest_weight_ = 0, received_gradients_ = 0;
   std::vector<MemoryPiece> pieces_;
   std::unordered_map<int, std::size_t> made_;                   ///< By storage.
   std::unordered_map<int, std::vector<std::size_t>> received_;  ///< By storage.
   std::map<ValueId, GradientUses> gradients_;
   std::vector<ValueId> sent_;
-  std::unordered_map<int, std::int64_t> batch_;  ///< Bytes of its fields, by storage.
 };
 
 }  // namespace
 
+TensorRules::TensorRules(const graph::Graph& planned, const profile::Profile& profile,
+                         std::int64_t microbatch)
+    : graph(planned),
+      microbatch(microbatch),
+      costs(profile::node_costs(profile, planned)),
+      parameters(parameter_storages(planned)),
+      batch(batch_storages(planned, microbatch)) {}
+
 std::vector<StageTensors> stage_tensors(const graph::Graph& planned, const layout::Plan& plan,
                                         const profile::Profile& profile) {
   const DividedPlan divided(planned, plan);
-  const std::vector<const profile::NodeCost*> costs = profile::node_costs(profile, planned);
-  const std::int64_t microbatch = plan.batch.microbatch;
+  const TensorRules rules(planned, profile, plan.batch.microbatch);
   std::vector<StageTensors> result;
   for (int stage = 0; stage < static_cast<int>(plan.stages.size()); ++stage) {
     const int whole = divided.regions.begin(stage);
-    result.push_back(plan.stages[stage].recompute
-                         ? recomputed_tensors(planned, costs, microbatch, divided, stage)
-                         : tensors_of(planned, costs, microbatch, divided.nodes_of(whole)));
+    result.push_back(plan.stages[stage].recompute ? recomputed_tensors(rules, divided, stage)
+                                                  : tensors_of(rules, divided.nodes_of(whole)));
   }
   return result;
 }
 
-StageTensors tensors_of(const graph::Graph& planned,
-                        const std::vector<const profile::NodeCost*>& costs, std::int64_t microbatch,
-                        StageNodes stage) {
-  StageWalk walk(planned, costs, microbatch, std::move(stage.positions));
+StageTensors tensors_of(const TensorRules& rules, StageNodes stage) {
+  StageWalk walk(rules, std::move(stage.positions));
   for (const ValueId id : stage.sent) walk.send(id);
   for (const ValueId id : stage.ends) walk.receive(id, false, stage.holds_received);
   for (const ValueId id : stage.passed) walk.receive(id, true, stage.holds_received);
@@ -352,8 +351,8 @@ std::vector<std::int64_t> passing_bytes(const graph::Graph& planned,
                                         const profile::Profile& profile, std::int64_t microbatch) {
   std::vector<int> positions(planned.nodes.size());
   std::iota(positions.begin(), positions.end(), 0);
-  const std::vector<const profile::NodeCost*> costs = profile::node_costs(profile, planned);
-  return StageWalk(planned, costs, microbatch, positions).passing();
+  const TensorRules rules(planned, profile, microbatch);
+  return StageWalk(rules, positions).passing();
 }
 
 }  // namespace trireme::simulate

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "trireme/plan/graph/graph.h"
@@ -38,12 +39,21 @@ struct StageNodes {
   bool holds_received = false;         ///< Those without a gradient too, to the end.
 };
 
-/// Of one stage that does not recompute.
-///
-/// costs   by position in the graph, from profile::node_costs.
-StageTensors tensors_of(const graph::Graph& planned,
-                        const std::vector<const profile::NodeCost*>& costs, std::int64_t microbatch,
-                        StageNodes stage);
+/// What the tensors of all stages of a graph depend on, worked out once.
+struct TensorRules {
+  /// Both must outlive it.
+  TensorRules(const graph::Graph& planned, const profile::Profile& profile,
+              std::int64_t microbatch);
+
+  const graph::Graph& graph;
+  std::int64_t microbatch;
+  std::vector<const profile::NodeCost*> costs;  ///< By position.
+  std::unordered_set<int> parameters;           ///< Storages of those that are trained.
+  std::unordered_map<int, std::int64_t> batch;  ///< Bytes of its fields, by storage.
+};
+
+/// Of one stage that does not recompute. Cost: linear in its nodes.
+StageTensors tensors_of(const TensorRules& rules, StageNodes stage);
 
 /// What comes and goes while each node of the uncut graph runs, forward or backward, beyond what is
 /// kept between the two: by position. A stage's peaks are at most what it keeps, what it receives

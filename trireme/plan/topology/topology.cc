@@ -12,6 +12,8 @@
 namespace trireme::topology {
 namespace {
 
+constexpr double kMostSpeed = 1000;  // And one by it the least: others are typing errors.
+
 [[noreturn]] void fail(const std::string& problem) {
   throw Error(ErrorKind::kInvalidArgument, "topology: " + problem);
 }
@@ -53,6 +55,10 @@ void check_place(const RankPlace& place, int rank, const std::vector<Host>& host
   }
   if (place.threads < 1) {
     fail(subject + "threads must be at least 1, got " + std::to_string(place.threads));
+  }
+  if (!(place.speed >= 1 / kMostSpeed && place.speed <= kMostSpeed)) {
+    fail(subject + "speed must be between 0.001 and 1000, got " + std::to_string(place.speed) +
+         "; 1 is as fast as the rank that was profiled");
   }
 }
 
@@ -135,7 +141,9 @@ std::string rank_text(std::size_t rank, const RankPlace& place) {
   for (const int core : place.cores) cores += " " + std::to_string(core);
   const std::string threads =
       place.threads == 1 ? "" : ", " + std::to_string(place.threads) + " threads";
-  return "  rank " + std::to_string(rank) + ": cores" + cores + threads + ", " +
+  char speed[40] = "";
+  if (place.speed != 1) std::snprintf(speed, sizeof speed, ", speed %g", place.speed);
+  return "  rank " + std::to_string(rank) + ": cores" + cores + threads + speed + ", " +
          gibibytes(place.memory_bytes) + "\n";
 }
 

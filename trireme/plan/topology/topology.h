@@ -20,6 +20,7 @@ struct RankPlace {
   std::vector<int> cores;         ///< Ascending, without repeats.
   std::int64_t memory_bytes = 0;  ///< What the rank may use: `--device-memory`, or its host's part.
   int threads = 1;                ///< That it computes with at once, each of which wants a core.
+  double speed = 1;               ///< Of its processor, where that of the profile's rank is 1.
   bool operator==(const RankPlace&) const = default;
 };
 
@@ -48,7 +49,7 @@ Topology with_another_host(Topology topology);
 Topology with_another_rank(Topology topology);
 
 /// kInvalidArgument, naming rank and host, where a rank's host or cores do not exist or a number is
-/// not positive.
+/// not positive; speeds are between 1/1000 and 1000.
 void check(const Topology& topology);
 
 /// The topology for people, a line per host and per rank:

@@ -24,6 +24,7 @@ RankPlace place_from_json(const JsonField& field) {
   place.cores = object.required("cores").list(read_core);
   place.memory_bytes = object.required("memory_bytes").integer(0);
   if (const auto threads = object.optional("threads")) place.threads = threads->index(1);
+  if (const auto speed = object.optional("speed")) place.speed = speed->real();
   object.finish();
   return place;
 }
@@ -40,6 +41,7 @@ Json to_json(const Topology& topology) {
     json["ranks"].push_back(
         {{"host", place.host}, {"cores", place.cores}, {"memory_bytes", place.memory_bytes}});
     if (place.threads != 1) json["ranks"].back()["threads"] = place.threads;
+    if (place.speed != 1) json["ranks"].back()["speed"] = place.speed;
   }
   return json;
 }
