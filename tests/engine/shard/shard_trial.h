@@ -37,19 +37,14 @@ struct ShardTrial {
   record::Recording recording =
       record::record(test.model, test.make_batch, {.microbatch = batch.microbatch});
 
+  std::vector<Batch> microbatches =
+      make_microbatches();  ///< Here: data may come from torch's one generator.
+
   sharding::Sharding find(int num_shards) const {
     return sharding::find_sharding(recording.graph, {.num_shards = num_shards,
                                                      .microbatch = batch.microbatch,
                                                      .flops_per_second = 1,
                                                      .link_seconds = 0});
-  }
-
-  std::vector<Batch> microbatches() const {
-    std::vector<Batch> result;
-    for (std::int64_t m = 0; m < batch.num_microbatches(); ++m) {
-      result.push_back(test.make_batch(batch.microbatch, static_cast<std::uint64_t>(1000 + m)));
-    }
-    return result;
   }
 
   /// A step of any recording of the model, cut in stages of about as many nodes.
@@ -61,7 +56,7 @@ struct ShardTrial {
                                            any.tensors, {});
     reference::SerialExecutor executor(any, plan, store, kSeed);
     Step step;
-    step.loss = executor.run_step(0, microbatches()).total();
+    step.loss = executor.run_step(0, microbatches).total();
     for (const std::string& name : store.names()) {
       step.gradients[name] =
           reference::owner_view(store, executor.gradients().gradients(), name).clone();
@@ -96,6 +91,14 @@ struct ShardTrial {
           make_sharded_recording(own.recording, sharding, {rank * count, count}, peers).recording);
     }));
     return steps;
+  }
+
+  std::vector<Batch> make_microbatches() const {
+    std::vector<Batch> result;
+    for (std::int64_t m = 0; m < batch.num_microbatches(); ++m) {
+      result.push_back(test.make_batch(batch.microbatch, static_cast<std::uint64_t>(1000 + m)));
+    }
+    return result;
   }
 
   /// Gradients by the names of the model.

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/plan/sharding/layers.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_check.h"
@@ -136,6 +138,35 @@ TEST(ShardedGraph, ShardsTakePartsOfMasksAndNewValuesAfterWrites) {
                              "aten::mm", "aten::mm", "sum over shards", "aten::add", "aten::mean"));
   EXPECT_EQ(std::get<Size>(second.graph.nodes[3].inputs[2].content), (Size{0, 8}));
   EXPECT_EQ(std::get<Size>(second.graph.nodes[3].inputs[3].content), (Size{0, 16}));
+}
+
+/// The graph of `with_dropout` on [B, words, 8].
+graph::Graph of_words(std::int64_t words) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {words, 8}), start = b.parameter("start", {8});
+  const ValueId w1 = b.parameter("w1", {8, 32}), w2 = b.parameter("w2", {32, 8});
+  const ValueId h = b.node("add", {x, start}, b.batch({words, 8}));
+  ValueId y = b.node("matmul", {h, w1}, b.batch({words, 32}));
+  y = b.node("dropout", {y}, b.batch({words, 32}),
+             {.constants = {{graph::Real{0, 0.5}}, {true}}, .flags = {.random = true}});
+  b.loss(b.node("matmul", {y, w2}, b.batch({words, 8})));
+  b.graph().lengths = {{"words", words}};
+  return b.graph();
+}
+
+TEST(ShardedGraph, IsOfAllLengths) {
+  graph::Graph graph = of_words(6);
+  graph.shorter = {of_words(3)};
+  graph::check(graph);
+  const graph::Graph shard = sharded_graph(graph, sharding_of(graph, 2), {1, 1}).graph;
+  ASSERT_EQ(shard.shorter.size(), 1U);
+  EXPECT_EQ(picture(shard), picture(shard.shorter.front()));
+  const auto shape_of_mask = [](const graph::Graph& one) {
+    const auto drawn = std::ranges::find(one.nodes, "aten::dropout", &graph::Node::op);
+    return one.values[drawn->outputs.front()].shape;
+  };
+  EXPECT_EQ(shape_of_mask(shard), GraphBuilder::batch({6, 32}));
+  EXPECT_EQ(shape_of_mask(shard.shorter.front()), GraphBuilder::batch({3, 32}));
 }
 
 TEST(ShardedGraph, RefusesOtherRangesAndGraphs) {

@@ -59,7 +59,9 @@ Input leading(const Graph& graph, ValueId value, const std::vector<Size>& shape,
   return input;
 }
 
+/// Not of what draws: shards would draw other numbers than the whole.
 MaybeMap elementwise(const Graph& graph, const Node& node) {
+  if (node.flags.random && !is_dropout(node)) return std::nullopt;
   DimensionMap map;
   for (const ValueId value : graph::input_values(node)) {
     map.inputs.push_back(broadcast(graph, value, output_shape(graph, node)));
@@ -84,6 +86,7 @@ bool is_contiguous(const graph::Value& value) {
 MaybeMap dropout(const Graph& graph, const Node& node) {
   const auto value = value_at(node, 0);
   if (!value || !is_contiguous(graph.values[*value])) return std::nullopt;
+  if (graph.values[*value].is_ragged) return std::nullopt;  // how large the mask is depends on data
   return elementwise(graph, node);
 }
 
@@ -383,7 +386,6 @@ std::optional<DimensionMap> dimension_map(const Graph& graph, const Node& node) 
   const auto rule = rules().find(plain_operator(node));
   if (rule == rules().end() || node.outputs.empty() || node.outputs.front() < 0)
     return std::nullopt;
-  if (node.flags.random && node.op.starts_with("aten::") && !is_dropout(node)) return std::nullopt;
   return rule->second(graph, node);
 }
 

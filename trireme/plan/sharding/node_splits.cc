@@ -22,7 +22,6 @@ class Wanted {
     const auto [place, is_new] = result_.values.emplace(value, split);
     if (!is_new && place->second != split) fits_ = false;
     if (!can_split(graph_.values[value].shape, split, num_shards_)) fits_ = false;
-    if (graph_.values[value].is_ragged) fits_ = false;
   }
 
   /// Where all that is known is among what is wanted.

@@ -17,6 +17,7 @@ PartValues::PartValues(const graph::Graph& whole, const Sharding& sharding, Shar
     : whole_(whole), sharding_(sharding), range_(range), graph_(whole) {
   graph_.nodes.clear();
   graph_.parameters.clear();
+  graph_.shorter.clear();
   for (const Node& node : whole.nodes) next_node_ = std::max(next_node_, node.id + 1);
   for (const Value& value : whole.values) {
     next_storage_ = std::max(next_storage_, value.storage_id + 1);

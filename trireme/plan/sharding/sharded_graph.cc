@@ -44,7 +44,6 @@ class Writer {
       }
       values_.forget_written(node);
     }
-    graph::check(values_.graph());
     return {std::move(values_.graph()), std::move(parts_)};
   }
 
@@ -101,9 +100,10 @@ class Writer {
     if (is_dropout(node) && node.flags.random) return add_dropout(node, *splits);
     if (splits->is_sum) return add_sum(node, *splits);
     const auto taken = taken_by(node, *splits);
+    Node shard = node;
+    make_local(shard, graph_, *splits, sharding_.num_shards);
     for (int local = 0; local < range_.count; ++local) {
-      Node clone = clone_of(node, taken, local);
-      make_local(clone, graph_, *splits, sharding_.num_shards);
+      Node clone = clone_of(shard, taken, local);
       for (ValueId& id : clone.outputs) {
         const bool is_made = graph_.values[id].producer == node.id;
         id = values_.parts_of(id)[local];
@@ -177,6 +177,8 @@ class Writer {
     const ValueId ones = values_.add_made(
         drawn, "aten::ones",
         {{std::move(shape)}, {like_x.dtype}, {}, {graph::DeviceName{"cpu"}}, {}}, like_x);
+    values_.graph().nodes.back().flags.batch_dependent =
+        !std::ranges::all_of(like_x.shape, &Size::is_fixed);
     like_x.source = graph::ValueSource::kNode;
     like_x.producer = node.id;
     like_x.storage_id = values_.fresh_storage();
@@ -310,7 +312,10 @@ ShardedGraph sharded_graph(const Graph& graph, const Sharding& sharding, ShardRa
   check(sharding, graph);
   if (sharding.splits.empty()) return {graph, {}};
   ShardedGraph result = Writer(graph, sharding, range).run();
-  for (Graph& other : result.graph.shorter) other = Writer(other, sharding, range).run().graph;
+  for (const Graph& other : graph.shorter) {
+    result.graph.shorter.push_back(Writer(other, sharding, range).run().graph);
+  }
+  graph::check(result.graph);
   return result;
 }
 
