@@ -68,6 +68,29 @@ TEST(ShardedGraph, OneShardOfALayer) {
   EXPECT_EQ(one.graph.values[5].shape, GraphBuilder::batch({8}));
 }
 
+// Those of the second shard here were worked out from values that the whole graph does not have.
+TEST(ShardedGraph, EachShardHasSizesOfItsOwn) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {8});
+  const ValueId w1 = b.parameter("w1", {8, 24}), w2 = b.parameter("w2", {24, 8});
+  ValueId y = b.node("mm", {x, w1}, b.batch({24}));
+  y = b.node("unflatten", {y}, b.batch({4, 6}),
+             {.constants = {{Size{0, -1}}, {ArgumentList{{Size{0, 4}}, {Size{0, 6}}}}}});
+  y = b.node("flatten", {y}, b.batch({24}), {.constants = {{Size{0, 1}}, {Size{0, -1}}}});
+  b.loss(b.node("mm", {y, w2}, b.batch({8})));
+  const graph::Graph graph = b.graph();
+  const ShardedGraph all = sharded_graph(graph, sharding_of(graph, 4), {0, 4});
+  int num_unflattened = 0;
+  for (const graph::Node& node : all.graph.nodes) {
+    if (node.op != "aten::unflatten") continue;
+    ++num_unflattened;
+    const auto& sizes = std::get<ArgumentList>(node.inputs[2].content);
+    EXPECT_EQ(std::get<Size>(sizes[0].content), (Size{0, 1}));
+    EXPECT_EQ(std::get<Size>(sizes[1].content), (Size{0, 6}));
+  }
+  EXPECT_EQ(num_unflattened, 4);
+}
+
 TEST(ShardedGraph, WithoutSplitsIsTheGraph) {
   const graph::Graph graph = feed_forward();
   EXPECT_EQ(

@@ -319,7 +319,7 @@ MaybeMap scaled_dot_product_attention(const Graph& graph, const Node& node) {
 using Rule = MaybeMap (*)(const Graph& graph, const Node& node);
 
 const std::map<std::string_view, Rule>& rules() {
-  static const std::map<std::string_view, Rule> table = [] {
+  static const std::map<std::string_view, Rule> kTable = [] {
     std::map<std::string_view, Rule> rules = {
         {"aten::dropout", dropout},
         {"aten::softmax", softmax},
@@ -363,7 +363,7 @@ const std::map<std::string_view, Rule>& rules() {
     }
     return rules;
   }();
-  return table;
+  return kTable;
 }
 
 }  // namespace
@@ -377,9 +377,9 @@ std::string_view plain_operator(const Node& node) {
 bool is_dropout(const Node& node) { return node.op == "aten::dropout"; }
 
 bool is_reshape(const Node& node) {
-  static const std::set<std::string_view> operators = {
+  static const std::set<std::string_view> kOperators = {
       "aten::view", "aten::reshape", "aten::_unsafe_view", "aten::flatten", "aten::unflatten"};
-  return operators.contains(node.op) && value_at(node, 0);
+  return kOperators.contains(node.op) && value_at(node, 0);
 }
 
 std::optional<DimensionMap> dimension_map(const Graph& graph, const Node& node) {
