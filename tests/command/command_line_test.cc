@@ -139,11 +139,22 @@ TEST_F(CommandLine, SimulatesStepsWhoseTimesDiffer) {
 }
 
 TEST_F(CommandLine, EveryVerbShowsAnExample) {
-  for (const std::string verb :
-       {"record", "profile", "partition", "simulate", "train", "verify", "report", "show"}) {
+  for (const std::string verb : {"record", "profile", "partition", "shard", "simulate", "train",
+                                 "verify", "report", "show"}) {
     const Answer answer = run(make_net, {verb, "--help"});
     EXPECT_EQ(answer.code, 0);
     EXPECT_THAT(answer.out, HasSubstr("Example: program " + verb));
+  }
+}
+
+TEST_F(CommandLine, ShardsAreOfOneStageAndOneReplica) {
+  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
+           {"--stages", "2"}, {"--replicas", "2"}, {"--serial"}}) {
+    std::vector<std::string> words = {"verify", "--shards", "2"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Answer answer = run(make_net, words);
+    EXPECT_EQ(answer.code, 2) << more[0];
+    EXPECT_THAT(answer.err, HasSubstr("one stage and one replica"));
   }
 }
 

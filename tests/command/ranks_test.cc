@@ -262,6 +262,14 @@ TEST_F(RankTest, VerifyThemselves) {
   EXPECT_THAT(verified->out(), HasSubstr("against the plain loop: "));
 }
 
+TEST_F(RankTest, VerifyShardsOfTensors) {
+  const auto verified = run({"--model", "transformer", "verify", "--batch", "8", "--microbatch",
+                             "2", "--lanes", "2", "--shards", "2", "--steps", "2"});
+  EXPECT_THAT(verified->out(), HasSubstr("2 shards on 2 ranks"));
+  EXPECT_THAT(verified->out(), HasSubstr("against all shards in one process: same bits"));
+  EXPECT_THAT(verified->out(), HasSubstr("against whole model: within tolerance"));
+}
+
 TEST_F(RankTest, WhatCannotBeWrittenIsNoticedBeforeTheFirstStep) {
   const auto training =
       run(with(kTinyTraining, {"--stages", "2", "--save", "/nowhere/weights"}), 1);

@@ -70,6 +70,29 @@ TEST_F(Show, KnowsEveryFormByItsFormat) {
   EXPECT_THAT(show("program.json"), HasSubstr("\nrank 1\n  recv v"));
 }
 
+TEST_F(Show, WhatIsSplitOverShards) {
+  ASSERT_EQ(run(make_net, {"record", "--out", folder_.string()}).code, 0);
+  const auto shard = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"shard", "--graph", path("train.graph.json"), "--out",
+                                      path("sharding.json")};
+    words.insert(words.end(), more.begin(), more.end());
+    const Answer answer = run(make_net, words);
+    EXPECT_EQ(answer.code, 0) << answer.err;
+    return answer.out;
+  };
+  EXPECT_THAT(shard({}), HasSubstr("2 shards: nothing is split")) << "sums take longer";
+  const std::string found = shard({"--shards", "4", "--gflops", "1e-9", "--link-us", "0"});
+  EXPECT_THAT(found, HasSubstr("4 shards, "));
+  EXPECT_THAT(found, HasSubstr("in.weight"));
+  EXPECT_THAT(show("sharding.json"), HasSubstr("sums forward"));
+  EXPECT_THAT(show("sharding.json", {"--graph", path("train.graph.json")}),
+              HasSubstr("\nparameters: "));
+  const Answer other =
+      run(make_net, {"show", path("sharding.json"), "--graph", path("eval.graph.json")});
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.err, HasSubstr("find it for this graph"));
+}
+
 TEST_F(Show, WritesTheOrderOfAPlanAsATable) {
   ASSERT_EQ(run(make_net, {"record", "--out", folder_.string()}).code, 0);
   const auto answer_of = [&](const std::vector<std::string>& words, int code = 0) {

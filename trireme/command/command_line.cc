@@ -91,6 +91,7 @@ Verbs add_verbs(CLI::App& app, command::Context& context) {
   add("profile-data", "Measure what reading samples takes, part by part",
       command::add_profile_data);
   add("partition", "Split a graph into stages and write the plan", command::add_partition);
+  add("shard", "Find which tensors are worth splitting over ranks", command::add_shard);
   add("simulate", "Play a step of a plan through: time, memory, timeline", command::add_simulate);
   add("explain", "Say what would make the steps of a plan, or of a run, faster",
       command::add_explain);

@@ -25,6 +25,9 @@
 #include "trireme/plan/schedule/step_program_show.h"
 #include "trireme/plan/schedule/timeline.h"
 #include "trireme/plan/schedule/timeline_json.h"
+#include "trireme/plan/sharding/sharded_graph.h"
+#include "trireme/plan/sharding/sharding_json.h"
+#include "trireme/plan/sharding/sharding_show.h"
 #include "trireme/plan/topology/topology.h"
 #include "trireme/plan/topology/topology_json.h"
 #include "trireme/session/best_checkpoints.h"
@@ -82,6 +85,14 @@ Shown show_map(const ShowVerbOptions& options) {
   return {layout::to_json(map), layout::show(map)};
 }
 
+Shown show_sharding(const ShowVerbOptions& options) {
+  const sharding::Sharding sharding = sharding::load_sharding(options.file);
+  if (options.graph.empty()) return {sharding::to_json(sharding), sharding::show(sharding)};
+  const graph::Graph graph = graph::load(options.graph);
+  sharding::check(sharding, graph);
+  return {sharding::to_json(sharding), sharding::show(sharding, graph)};
+}
+
 Shown show_schedule(const ShowVerbOptions& options) {
   const schedule::Schedule schedule = schedule::load_schedule(options.file);
   schedule::check(schedule);
@@ -132,12 +143,13 @@ struct Form {
   bool has_order = false;  ///< Whether --order has something to write.
 };
 
-constexpr std::array<Form, 12> kForms = {{
+constexpr std::array<Form, 13> kForms = {{
     {graph::kGraphDocument.format, show_graph},
     {profile::kProfileDocument.format, show_profile, true},
     {topology::kTopologyDocument.format, show_topology},
     {layout::kPlanDocument.format, show_plan, true, true},
     {layout::kParameterMapDocument.format, show_map},
+    {sharding::kShardingDocument.format, show_sharding, true},
     {schedule::kScheduleDocument.format, show_schedule, false, true},
     {schedule::kStepProgramDocument.format, show_step_program},
     {schedule::kTimelineDocument.format, show_timeline},
@@ -209,7 +221,8 @@ Body add_show(CLI::App& app, Context& context) {
          "Any of Trireme's JSON files, a schedule's table (.csv), metrics.jsonl, safetensors; or a "
          "run's folder, one of its checkpoints, `latest`")
       ->required();
-  app.add_option("--graph", options->graph, "Graph of the plan or profile, to name their nodes");
+  app.add_option("--graph", options->graph,
+                 "Graph of the plan, profile or sharding, to name what is in it");
   app.add_option("--order", options->order,
                  "Write which rank runs what in which order here: a table for spreadsheets and "
                  "torch.distributed.pipelining where the name ends with .csv, else JSON");

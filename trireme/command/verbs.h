@@ -61,6 +61,7 @@ Body add_record(CLI::App& app, Context& context);
 Body add_profile(CLI::App& app, Context& context);
 Body add_profile_data(CLI::App& app, Context& context);
 Body add_partition(CLI::App& app, Context& context);
+Body add_shard(CLI::App& app, Context& context);
 Body add_simulate(CLI::App& app, Context& context);
 Body add_explain(CLI::App& app, Context& context);
 Body add_plan(CLI::App& app, Context& context);

@@ -1,8 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "trireme/arguments/numbers.h"
 #include "trireme/command/training_arguments.h"
 #include "trireme/command/verbs.h"
+#include "trireme/engine/train/verify_shards.h"
+#include "trireme/error.h"
 
 namespace trireme::command {
 namespace {
@@ -37,6 +41,7 @@ Json to_json(const Comparison& one) {
 struct VerifyVerbOptions {
   PlanArguments plan;
   bool serial = false;
+  int shards = 1;
   VerifyOptions verify;  ///< Its plan is what `plan` says.
 };
 
@@ -58,6 +63,40 @@ int verify_rank(const VerifyVerbOptions& options, const Context& context, World&
   return code;
 }
 
+/// Shards are one stage of one replica so far.
+void check_shards(const VerifyVerbOptions& options) {
+  const PlanOptions& plan = options.plan.options;
+  if (!options.serial && !options.plan.given() && plan.stages <= 1 && plan.replicas <= 1) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              "--shards is for one stage and one replica without a plan so far; leave out --plan, "
+              "--stages, --replicas and --serial");
+}
+
+/// One rank's part of a training in shards: the exit code.
+int verify_shard(const VerifyVerbOptions& options, const Context& context, World& world) {
+  // All that can be split is, whether it would be worth its sums or not.
+  const train::ShardVerification result = train::verify_shards(
+      world.value(), context.workload(),
+      {.steps = {.num_steps = options.verify.num_steps,
+                 .seed = options.verify.seed,
+                 .optimizer = options.verify.optimizer,
+                 .sizes = options.verify.batch_sizes},
+       .batch = options.plan.options.batch,
+       .sharding = {.num_shards = options.shards, .flops_per_second = 1, .link_seconds = 0}});
+  const bool passes = std::ranges::all_of(result.comparisons, &Comparison::passes);
+  if (world.rank() != 0) return passes ? 0 : 1;
+  Json json = Json::array();
+  std::string text = fmt::format("{} steps, {} shards on {} ranks, {} parts of the model split\n",
+                                 options.verify.num_steps, options.shards, world.size(),
+                                 result.sharding.parts.size());
+  for (const Comparison& one : result.comparisons) {
+    json.push_back(to_json(one));
+    text += fmt::format("  against {}: {}\n", one.against, verdict(one));
+  }
+  print(context, json, text);
+  return passes ? 0 : 1;
+}
+
 }  // namespace
 
 Body add_verify(CLI::App& app, Context& context) {
@@ -70,6 +109,11 @@ Body add_verify(CLI::App& app, Context& context) {
       "--serial", options->serial,
       "Compare the serial executor under the plan, in this process, with the uncut and the "
       "plain model");
+  app.add_option("--shards", options->shards,
+                 "Parts of each tensor that can be split, each on a rank of its own: compared "
+                 "with all of them in one process, and that with the model")
+      ->check(arguments::positive())
+      ->capture_default_str();
   add_optimizer_options(app, options->verify.optimizer);
   app.footer(
       "Example: trireme verify --stages 2 --replicas 2 --schedule interleaved --lanes 4 --steps 5\n"
@@ -79,6 +123,11 @@ Body add_verify(CLI::App& app, Context& context) {
     options->verify.seed = context.seed;
     options->verify.batch_sizes = context.sizes;
     options->verify.planning = options->plan.options;
+    if (options->shards > 1) {
+      check_shards(*options);
+      return run_in_world(context, options->shards,
+                          [&](World& world) { return verify_shard(*options, context, world); });
+    }
     if (!context.environment.ranks) options->plan.check();
     const auto verify_here = [&](World& world) {
       options->verify.plan = options->plan.given();

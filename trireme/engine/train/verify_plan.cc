@@ -26,12 +26,6 @@ using reference::Rounding;
 using reference::rounding_of;
 using reference::RunRecord;
 
-record::Recording record_training(const Workload& workload, const layout::Plan& plan,
-                                  const ComparedSteps& options) {
-  return record::record(workload.model, BatchReader(workload.training, workload.model).makers(),
-                        {.microbatch = plan.batch.microbatch, .sizes = options.sizes});
-}
-
 /// Gradients of parameters that the recording has no use of: the executors would never train them.
 void add_lost_gradients(const graph::Graph& graph, const reference::Tensors& parameters,
                         const parameters::ParameterStore& store, reference::Tensors& gradients) {
@@ -44,17 +38,12 @@ void add_lost_gradients(const graph::Graph& graph, const reference::Tensors& par
   }
 }
 
-/// How a run is watched.
-struct Watch {
-  Keep keep = Keep::kDigests;
-  std::function<void()> after_step = [] {};
-};
-
 /// The plain loop's optimizer works on the same flat layout, so that only gradients can differ.
 RunRecord run_plain(const MakeWorkload& make_workload, const layout::Plan& plan,
-                    const ComparedSteps& options, const Watch& watch) {
+                    const ComparedSteps& options, const RunWatch& watch) {
   const Workload workload = construct(make_workload, options.seed);
-  const record::Recording recording = record_training(workload, plan, options);
+  const record::Recording recording =
+      record_training(workload, plan.batch.microbatch, options.sizes);
   const SerialSession samples(workload, recording, plan, {.seed = options.seed});
   const parameters::ParameterStore& store = samples.store();
   parameters::GradientBuffers buffers = store.make_gradients();
@@ -84,26 +73,12 @@ RunRecord run_plain(const MakeWorkload& make_workload, const layout::Plan& plan,
 }
 
 RunRecord run_watched(const MakeWorkload& make_workload, const layout::Plan& plan,
-                      const ComparedSteps& options, const Watch& watch) {
+                      const ComparedSteps& options, const RunWatch& watch) {
   const Workload workload = construct(make_workload, options.seed);
-  const record::Recording recording = record_training(workload, plan, options);
-  SerialSession session(workload, recording, plan,
-                        {.seed = options.seed,
-                         .optimizer = options.optimizer,
-                         .gradient_dtype = options.gradient_dtype,
-                         .allow_nonfinite = true,
-                         .drift_check_steps = {}});
-  RunRecord result;
-  for (std::int64_t step = 0; step < options.num_steps; ++step) {
-    result.losses.push_back(session.step().losses.total());
-    const parameters::LaneAccumulator& sums = session.executor().gradients();
-    take_gradients(gradients_of(session.store(), sums.gradients(),
-                                [&](const std::string& name) { return sums.has_gradient(name); }),
-                   watch.keep, result);
-    watch.after_step();
-  }
-  take_state(workload, session.store(), watch.keep, result);
-  return result;
+  const record::Recording recording =
+      record_training(workload, plan.batch.microbatch, options.sizes);
+  SerialSession session(workload, recording, plan, training_of(options));
+  return record_run(session, workload, options.num_steps, watch);
 }
 
 /// Plans of the same batch without cuts, with the plan's copies and without, and what the plain
@@ -117,7 +92,8 @@ struct References {
 References references_of(const MakeWorkload& make_workload, const layout::Plan& plan,
                          const ComparedSteps& options) {
   const Workload workload = construct(make_workload, options.seed);
-  const record::Recording recording = record_training(workload, plan, options);
+  const record::Recording recording =
+      record_training(workload, plan.batch.microbatch, options.sizes);
   const std::string sha256 = graph::graph_sha256(recording.graph);
   // The copies are part of the graph that the contract is about; the cuts are not.
   layout::Plan uncut = layout::make_manual_plan(layout::planned_graph(recording.graph, plan),
@@ -128,6 +104,35 @@ References references_of(const MakeWorkload& make_workload, const layout::Plan& 
 }
 
 }  // namespace
+
+record::Recording record_training(const Workload& workload, std::int64_t microbatch,
+                                  BatchSizes sizes) {
+  return record::record(workload.model, BatchReader(workload.training, workload.model).makers(),
+                        {.microbatch = microbatch, .sizes = sizes});
+}
+
+TrainingOptions training_of(const ComparedSteps& options) {
+  return {.seed = options.seed,
+          .optimizer = options.optimizer,
+          .gradient_dtype = options.gradient_dtype,
+          .allow_nonfinite = true,
+          .drift_check_steps = {}};
+}
+
+RunRecord record_run(SerialSession& session, const Workload& workload, std::int64_t num_steps,
+                     const RunWatch& watch) {
+  RunRecord result;
+  for (std::int64_t step = 0; step < num_steps; ++step) {
+    result.losses.push_back(session.step().losses.total());
+    const parameters::LaneAccumulator& sums = session.executor().gradients();
+    take_gradients(gradients_of(session.store(), sums.gradients(),
+                                [&](const std::string& name) { return sums.has_gradient(name); }),
+                   watch.keep, result);
+    watch.after_step();
+  }
+  take_state(workload, session.store(), watch.keep, result);
+  return result;
+}
 
 RunRecord run_serial(const MakeWorkload& make_workload, const layout::Plan& plan,
                      const ComparedSteps& options) {
@@ -142,7 +147,7 @@ ReferenceRun verify_in_one_process(const MakeWorkload& make_workload, const layo
   Comparison plain{.against = "plain loop"};
   plain.must_be_bitwise = plan.batch.lanes == 1 && references.rounding.is_none();
   if (options.optimizer.name == "sgd") plain.weight_limit = 1e-5;
-  const Watch watch{plain.must_be_bitwise ? Keep::kDigests : Keep::kTensors, after_step};
+  const RunWatch watch{plain.must_be_bitwise ? Keep::kDigests : Keep::kTensors, after_step};
   RunRecord run = run_watched(make_workload, plan, options, watch);
   compare(run, run_watched(make_workload, references.uncut, options, {.after_step = after_step}),
           uncut);

@@ -27,6 +27,25 @@ struct ReferenceRun {
   std::vector<Comparison> comparisons;
 };
 
+/// What is kept of a run, and who is told of its steps.
+struct RunWatch {
+  reference::Keep keep = reference::Keep::kDigests;
+  std::function<void()> after_step = [] {};
+};
+
+/// Trains `num_steps` steps; what they leave.
+///
+/// workload   the session's.
+reference::RunRecord record_run(SerialSession& session, const Workload& workload,
+                                std::int64_t num_steps, const RunWatch& watch);
+
+/// As a comparison trains: nothing but what `options` says.
+TrainingOptions training_of(const ComparedSteps& options);
+
+/// The workload's recording in train mode.
+record::Recording record_training(const Workload& workload, std::int64_t microbatch,
+                                  BatchSizes sizes);
+
 /// Trains the workload three times from the same weights over the same samples: by the serial
 /// executor under `plan`, by the serial executor uncut, and by a plain torch loop around the
 /// unmodified model, and compares losses, all gradients, weights and buffers.

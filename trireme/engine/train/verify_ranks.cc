@@ -97,15 +97,14 @@ RunRecord run_from_json(const Json& json) {
 
 }  // namespace
 
-ReferenceRun verify_on_first(const collectives::World& world, const MakeWorkload& make_workload,
-                             const layout::Plan& plan, const ComparedSteps& options) {
+ReferenceRun run_on_first(
+    const collectives::World& world,
+    const std::function<ReferenceRun(const std::function<void()>& after_step)>& run) {
   const std::string what = "rank 0's run";
   ReferenceRun result;
   if (world.rank() == 0) {
     telling_others(world, 0, [&] {
-      result = verify_in_one_process(make_workload, plan, options, [&] {
-        collectives::from_first(world, "", what);
-      });  // a sign of life
+      result = run([&] { collectives::from_first(world, "", what); });  // a sign of life
     });
     memory::release_cached_blocks();
     collectives::from_first(world, compact_text(to_json(result.run)), what);
@@ -115,6 +114,13 @@ ReferenceRun verify_on_first(const collectives::World& world, const MakeWorkload
   while (text.empty()) text = collectives::from_first(world, "", what);
   result.run = run_from_json(parse_json(text, what));
   return result;
+}
+
+ReferenceRun verify_on_first(const collectives::World& world, const MakeWorkload& make_workload,
+                             const layout::Plan& plan, const ComparedSteps& options) {
+  return run_on_first(world, [&](const std::function<void()>& after_step) {
+    return verify_in_one_process(make_workload, plan, options, after_step);
+  });
 }
 
 void check_comparable(const graph::Graph& graph, const layout::Plan& plan) {
@@ -132,15 +138,9 @@ Comparison verify_rank(const collectives::World& world, const MakeWorkload& make
                        const RunRecord& reference) {
   const Workload workload = construct(make_workload, options.seed);
   const record::Recording recorded =
-      record::record(workload.model, BatchReader(workload.training, workload.model).makers(),
-                     {.microbatch = plan.batch.microbatch, .sizes = options.sizes});
+      record_training(workload, plan.batch.microbatch, options.sizes);
   check_comparable(recorded.graph, plan);
-  RankSession session(world, workload, recorded, plan,
-                      {.seed = options.seed,
-                       .optimizer = options.optimizer,
-                       .gradient_dtype = options.gradient_dtype,
-                       .allow_nonfinite = true,
-                       .drift_check_steps = {}});
+  RankSession session(world, workload, recorded, plan, training_of(options));
   RunRecord run;
   for (std::int64_t step = 0; step < options.num_steps; ++step) {
     run.losses.push_back(session.step().losses.total());

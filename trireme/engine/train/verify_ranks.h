@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "trireme/engine/reference/run_record.h"
@@ -11,6 +12,12 @@ namespace trireme::train {
 /// Refuses replicas of a model that writes a buffer in forward: what they make of it (--buffer) is not
 /// what one process does.
 void check_comparable(const graph::Graph& recorded, const layout::Plan& plan);
+
+/// What `run` leaves on rank 0, which alone calls it; all ranks get the run, rank 0 the comparisons. Every rank calls it; the
+/// others wait, never longer than from one call of `after_step` to the next.
+ReferenceRun run_on_first(
+    const collectives::World& world,
+    const std::function<ReferenceRun(const std::function<void()>& after_step)>& run);
 
 /// As verify_in_one_process, by rank 0 alone; its memory is free again when this returns. All ranks
 /// get the run, rank 0 the comparisons. Every rank calls it; the others wait, never longer than a
