@@ -154,7 +154,7 @@ enum class Balance : std::uint8_t {
 
 /// Which ranks are neighbours in a world that has both stages and replicas.
 enum class Placement : std::uint8_t {
-  kSpread,   ///< The replicas of a stage: rank = position in the pipeline x replicas + replica.
+  kSpread,  ///< Replicas of a stage: rank = position x replicas + replica; the best order of ranks where these differ.
   kCluster,  ///< The stages of a replica: rank = replica x positions + position.
 };
 
