@@ -101,7 +101,7 @@ class OddValuesTest(RunTest):
         shown = repr(dataclasses.replace(run, notes=Notes()))
         if shown not in self.shown:
             self.shown.add(shown)
-            with mock.patch("trireme.report.page.get_plotlyjs", return_value=""):
+            with mock.patch("trireme.report.html_page.get_plotlyjs", return_value=""):
                 page(run)
 
     def test_documents(self) -> None:
