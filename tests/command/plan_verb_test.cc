@@ -88,8 +88,8 @@ TEST_F(PlanVerb, FailuresMakeATrainingLonger) {
 }
 
 TEST_F(PlanVerb, SaysWhatWasNeverComparedWithARun) {
-  EXPECT_THAT(run(make_net, {"plan", "gpt-7.5b", "--topology", "gb200_nvl72"}).out,
-              HasSubstr("no published run on GB200 was compared with"));
+  EXPECT_THAT(run(make_net, {"plan", "gpt-7.5b", "--topology", "h800"}).out,
+              HasSubstr("no published run on H800 was compared with"));
   EXPECT_THAT(run(make_net, {"plan", "gpt-7.5b", "--topology", "dgx_a100"}).out,
               Not(HasSubstr("was compared with")));
 }
