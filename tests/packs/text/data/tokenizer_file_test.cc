@@ -2,9 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/wait.h>
 
-#include <cstdlib>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "packs/text/data/word_pieces.h"
 #include "tests/base/error_of.h"
@@ -87,6 +90,19 @@ TEST(TokenizerFile, OthersAreRefused) {
             ErrorKind::kCorruptData);
 }
 
+/// Whether the program ended with 0.
+bool succeeds(std::vector<std::string> words) {
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  if (posix_spawn(&child, words[0].c_str(), nullptr, nullptr, arguments.data(), environ) != 0) {
+    return false;
+  }
+  int status = 0;
+  return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 class TokenizerFileBeside : public test::TestFolder {};
 
 /// Wikipedia, Shakespeare and odd characters: each text's tokens are the library's.
@@ -95,7 +111,8 @@ TEST_F(TokenizerFileBeside, TheLibrary) {
   if (!std::filesystem::exists(data / "vocab-bert-uncased/vocab.txt"))
     GTEST_SKIP() << "no ../shared/data/vocab-bert-uncased";
   const std::string python = ".venv/bin/python";
-  if (std::system((python + " -c 'import tokenizers' 2> /dev/null").c_str()) != 0)
+  if (!succeeds({python, "-c",
+                 "import importlib.util as i, sys; sys.exit(not i.find_spec('tokenizers'))"}))
     GTEST_SKIP() << "no tokenizers in .venv; ./dev test installs it";
   write("tokens.py",
         "import json, pathlib, sys\n"
@@ -116,10 +133,7 @@ TEST_F(TokenizerFileBeside, TheLibrary) {
         "    for text in texts:\n"
         "        ids = tokenizer.encode(text, add_special_tokens=False).ids\n"
         "        file.write(json.dumps({'text': text, 'ids': ids}) + '\\n')\n");
-  ASSERT_EQ(
-      std::system(
-          (python + " " + path("tokens.py") + " " + data.string() + " " + folder.string()).c_str()),
-      0);
+  ASSERT_TRUE(succeeds({python, path("tokens.py"), data.string(), folder.string()}));
   const WordPieces pieces = WordPieces::load(folder / "tokenizer.json");
   std::istringstream lines(read_file(path("tokens")));
   std::int64_t num_texts = 0, num_tokens = 0;
