@@ -38,6 +38,16 @@ def parse(text: str) -> object:
         raise ValueError("nested too deep") from None
 
 
+def read_json(path: Path) -> object:
+    """What the file holds. Raises NoDocument where it cannot be read or is no JSON."""
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise NoDocument(f"{path.name} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise NoDocument(f"{path.name} is no JSON: {error}") from None
+
+
 def read_document(path: Path, kind: str, notes: Notes) -> Fields:
     """The document at `path`, which must say that it is a `kind` of version 1.
 
@@ -45,12 +55,7 @@ def read_document(path: Path, kind: str, notes: Notes) -> Fields:
     field appears twice.
     """
     name = path.name
-    try:
-        document = parse(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise NoDocument(f"{name} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise NoDocument(f"{name} is no JSON: {error}") from None
+    document = read_json(path)
     found = document.get("format") if isinstance(document, dict) else None
     if not isinstance(document, dict) or found != kind:
         shown = f"says it is {str(found)[:80]}" if found else "has no field format"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from trireme.report.documents import NoDocument, parse
+from trireme.report.documents import NoDocument, read_json
 from trireme.report.fields import Fields, Notes
 
 
@@ -84,12 +84,7 @@ def _group(fields: Fields, name: str, runs: list[JudgedRun]) -> JudgedGroup:
 
 def read_validation(path: Path, notes: Notes) -> Validation:
     """Raises NoDocument where the file is not what `validate --json` prints."""
-    try:
-        body = parse(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise NoDocument(f"{path} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise NoDocument(f"{path} is no JSON: {error}") from None
+    body = read_json(path)
     if not isinstance(body, dict) or not {"groups", "runs", "all"} <= body.keys():
         raise NoDocument(
             f"{path} is neither a run's folder nor what `trireme validate --json` prints"

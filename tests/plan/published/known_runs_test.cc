@@ -51,5 +51,15 @@ TEST(KnownRuns, OneSourceCalibratesForAnother) {
   EXPECT_LT(errors.back(), 0.12);
 }
 
+TEST(KnownRuns, ConvolutionNetworksCalibrateNothing) {
+  std::vector<RunCase> runs = of_source("2104.04473");
+  const analytic::AchievedByDevice fitted = calibrate(runs);
+  const std::vector<RunCase> networks = of_source("resnet");
+  ASSERT_EQ(networks.size(), 10U);
+  for (const RunCase& one : networks) EXPECT_TRUE(one.layout.has_async_steps) << one.row;
+  runs.insert(runs.end(), networks.begin(), networks.end());
+  EXPECT_EQ(calibrate(runs), fitted);
+}
+
 }  // namespace
 }  // namespace trireme::published

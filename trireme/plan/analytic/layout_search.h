@@ -34,7 +34,8 @@ struct LayoutsFound {
   std::int64_t num_fitting = 0;  ///< Of those, with enough memory.
 };
 
-/// Tries tensor groups within a host, pipelines, parts of a rank, microbatches, recomputation, sharding.
+/// Tries tensor groups within a host, pipelines, up to eight parts of a rank, some of them a block longer where blocks do not
+/// divide, context groups of up to four ranks for microbatches of one sample, microbatches, recomputation, sharding.
 ///
 /// Errors   kInvalidArgument, saying what to change, where no layout is possible, a number is above 2^20, or the devices have
 ///          not the type; kResourceExhausted where none fits, naming the least memory that was needed.

@@ -51,15 +51,17 @@ Accelerator h100(const char* name, double gigabytes, double bandwidth) {
           .is_overlapped = true};
 }
 
-/// Parts of 96 GB HBM2e at 500 W instead of 700 W (torchtitan's benchmarks): power goes with the third power of the clock.
-Accelerator limited_h100() {
-  Accelerator device = h100("H100-96", 96, 2400);
-  const double clock = std::cbrt(500.0 / 700);
+/// The same at another part of its power, which goes with the third power of the clock.
+Accelerator at_power(Accelerator device, double part) {
+  const double clock = std::cbrt(part);
   device.f32_flops *= clock;
   device.f16_flops *= clock;
   device.f8_flops *= clock;
   return device;
 }
+
+/// Parts of 96 GB HBM2e at 500 W instead of 700 W (torchtitan's benchmarks).
+Accelerator limited_h100() { return at_power(h100("H100-96", 96, 2400), 500.0 / 700); }
 
 /// Hopper multiplies f8 with both operands' rows along the sum; Blackwell in any order (NVIDIA's Transformer Engine, FP8 primer).
 Accelerator b200(const char* name, double gigabytes, double petaflops) {
@@ -74,15 +76,8 @@ Accelerator b200(const char* name, double gigabytes, double petaflops) {
           .has_f8_transposes = true};
 }
 
-/// 1400 W instead of 1200 W, 288 GB.
-Accelerator gb300() {
-  Accelerator device = b200("GB300", 278, 2.5);
-  const double clock = std::cbrt(1400.0 / 1200);
-  device.f32_flops *= clock;
-  device.f16_flops *= clock;
-  device.f8_flops *= clock;
-  return device;
-}
+/// 1400 W instead of GB200's 1200 W, 288 GB.
+Accelerator gb300() { return at_power(b200("GB300", 278, 2.5), 1400.0 / 1200); }
 
 Accelerator p40() {
   return {.name = "P40",
