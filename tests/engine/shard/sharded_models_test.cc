@@ -17,16 +17,22 @@ ShardTrial trial_of(const std::string& model) {
   return {[model] { return models::make(model); }, kBatch};
 }
 
-// Three blocks with attention, dropouts and a position bias that all of them share, two heads: Megatron's pattern, two sums
-// forward and two backward in each block. The bias is split with the heads, and so blocks that share it are split together.
-TEST(ShardedModels, TransformerIsSplitByHeadsAndChannels) {
-  const ShardTrial trial = trial_of("transformer");
-  const sharding::Sharding sharding = trial.find(2);
+/// Sums over shards, and values that shards take.
+std::pair<std::size_t, std::size_t> crossings_of(const sharding::Sharding& sharding) {
   std::size_t num_sums = 0, num_taken = 0;
   for (const sharding::ShardedPart& part : sharding.parts) {
     num_sums += part.sums.size();
     num_taken += part.taken.size();
   }
+  return {num_sums, num_taken};
+}
+
+// Three blocks with attention, dropouts and a position bias that all of them share, two heads: Megatron's pattern, two sums
+// forward and two backward in each block. The bias is split with the heads, and so blocks that share it are split together.
+TEST(ShardedModels, TransformerIsSplitByHeadsAndChannels) {
+  const ShardTrial trial = trial_of("transformer");
+  const sharding::Sharding sharding = trial.find(2);
+  const auto [num_sums, num_taken] = crossings_of(sharding);
   EXPECT_EQ(num_sums, 6U);
   EXPECT_EQ(num_taken, 6U);
   std::vector<std::string> split;
@@ -81,11 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Models, ShardedModel,
 TEST(ShardedModels, GptOfSingleOperators) {
   const ShardTrial trial{test::make_gpt, kBatch};
   const sharding::Sharding sharding = trial.find(4);
-  std::size_t num_sums = 0, num_taken = 0;
-  for (const sharding::ShardedPart& part : sharding.parts) {
-    num_sums += part.sums.size();
-    num_taken += part.taken.size();
-  }
+  const auto [num_sums, num_taken] = crossings_of(sharding);
   EXPECT_EQ(num_sums, 4U);
   EXPECT_EQ(num_taken, 4U + 2U);
   const Step shards = trial.run_shards(sharding);

@@ -120,6 +120,15 @@ TEST(LayoutSearch, FindsFasterLayoutsThanWerePublished) {
               ElementsAre(1024));  // MLPerf's 405B, which is the best of all that are tried.
 }
 
+/// 51 samples of a replica, of which no power of two is a part: MLPerf 2.0 trains so in 0.0195 s.
+TEST(LayoutSearch, AReplicaMayTakeItsSamplesAtOnce) {
+  const LayoutsFound found = search("resnet50", "dgx_a100", {.num_hosts = 8, .global_batch = 3264});
+  const FoundLayout& best = found.best.front();
+  EXPECT_EQ(best.layout.data, 64);
+  EXPECT_EQ(best.layout.microbatch, 51);
+  EXPECT_NEAR(best.step.step_s / 0.0195, 1, 0.25);
+}
+
 TEST(LayoutSearch, PublishedLayoutsCanBe) {
   PipelineClocks clocks;
   for (const PublishedLayout& one : published_layouts()) {

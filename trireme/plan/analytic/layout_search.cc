@@ -63,6 +63,7 @@ class Searcher {
     for (std::int64_t size = 1; size <= kMostMicrobatch && replica_batch % size == 0; size *= 2) {
       sizes.push_back(size);
     }
+    if (sizes.back() != replica_batch) sizes.push_back(replica_batch);
     return sizes;
   }
 
@@ -106,6 +107,8 @@ class Searcher {
     layout.type = search_.type;
     set_habits(machine_, layout);
     layout.has_sequence_parallel = layout.tensor > 1 && shape_.is_transformer();
+    layout.has_async_steps =
+        !shape_.is_transformer();  // As in all runs that were published of them.
     for (const RecomputeKind recompute : {RecomputeKind::kNone, RecomputeKind::kSelective,
                                           RecomputeKind::kHalf, RecomputeKind::kFull}) {
       if (recompute == RecomputeKind::kHalf && !shape_.is_transformer()) continue;

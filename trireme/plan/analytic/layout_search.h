@@ -12,9 +12,10 @@ namespace trireme::analytic {
 struct LayoutSearch {
   std::int64_t num_hosts = 1;
   std::int64_t global_batch = 1;
-  std::int64_t seq_len = 0;     ///< 0: the model's.
-  std::int64_t replicas = 0;    ///< 0: any number.
-  std::int64_t microbatch = 0;  ///< Samples of one; 0: any power of two up to 64.
+  std::int64_t seq_len = 0;   ///< 0: the model's.
+  std::int64_t replicas = 0;  ///< 0: any number.
+  std::int64_t microbatch =
+      0;  ///< Samples of one; 0: powers of two up to 64, and all of a replica.
   MatrixType type = MatrixType::kBf16;
   double memory_part =
       0.92;  ///< Of a device's memory that a layout may take; the rest is the driver's and lost between buffers.

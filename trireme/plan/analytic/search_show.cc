@@ -122,7 +122,8 @@ std::string fitted_text(const ShownSearch& shown) {
   if (!is_fitted(device))
     text += "no published run on " + device + " was compared with: steps may be far off\n";
   if (!shown.shape.is_transformer()) {
-    text += "no published run of a convolution network was compared with: steps may be far off\n";
+    text +=
+        "of convolution networks ResNet-50 alone was compared: its steps are off by up to 30 %\n";
   }
   return text.empty() ? text : "\n" + text;
 }

@@ -225,6 +225,10 @@ Sharding find_sharding(const Graph& graph, const ShardingOptions& options) {
     throw Error(ErrorKind::kInvalidArgument,
                 "rates of a rank and of its link are positive, got " + std::to_string(rate));
   }
+  if (!(options.link_seconds >= 0)) {
+    throw Error(ErrorKind::kInvalidArgument, "the time of a sum is at least 0 seconds, got " +
+                                                 std::to_string(options.link_seconds));
+  }
   return Search(graph, options).run();
 }
 
