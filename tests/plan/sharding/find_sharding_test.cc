@@ -88,9 +88,10 @@ TEST(FindSharding, TakesThePartThatSavesMost) {
   EXPECT_EQ(sharding.parts.front().name, "third");
 }
 
-TEST(FindSharding, RefusesNoShards) {
+TEST(FindSharding, RefusesWhatCannotBe) {
   EXPECT_THROW(find_sharding(feed_forward(), {.num_shards = 0}), Error);
   EXPECT_THROW(find_sharding(feed_forward(), {.link_bytes_per_second = 0}), Error);
+  EXPECT_THROW(find_sharding(feed_forward(), {.link_seconds = -1}), Error);
 }
 
 }  // namespace
