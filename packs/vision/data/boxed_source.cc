@@ -12,6 +12,7 @@
 #include "trireme/base/json.h"
 #include "trireme/base/random.h"
 #include "trireme/base/sha256.h"
+#include "trireme/data/check_read.h"
 #include "trireme/data/read_parts.h"
 #include "trireme/error.h"
 
@@ -153,18 +154,7 @@ void BoxedImageSource::normalise(data::Sample sample, std::span<float> levels) c
 
 void BoxedImageSource::read(data::Sample sample,
                             std::span<const std::span<std::byte>> destinations) const {
-  if (sample.index < 0 || sample.index >= num_samples()) {
-    refuse("there is no sample " + std::to_string(sample.index) + " among " +
-           std::to_string(num_samples()));
-  }
-  if (destinations.size() != fields_.size()) {
-    refuse("expected 3 destinations, got " + std::to_string(destinations.size()));
-  }
-  for (std::size_t f = 0; f < fields_.size(); ++f) {
-    if (std::ssize(destinations[f]) == fields_[f].num_bytes()) continue;
-    refuse("expected a destination of " + std::to_string(fields_[f].num_bytes()) + " bytes for '" +
-           fields_[f].name + "', got " + std::to_string(destinations[f].size()));
-  }
+  data::check_read("images with boxes", *this, sample, destinations);
   std::vector<float> values(destinations[0].size() / sizeof(float));
   const PixelBox crop = crop_of(sample);
   read_image(sample, crop, values);

@@ -8,6 +8,7 @@
 #include "trireme/base/json.h"
 #include "trireme/base/random.h"
 #include "trireme/base/sha256.h"
+#include "trireme/data/check_read.h"
 #include "trireme/data/read_parts.h"
 #include "trireme/error.h"
 
@@ -101,19 +102,7 @@ void ImageSource::read_image(data::Sample sample, float* out) const {
 
 void ImageSource::read(data::Sample sample,
                        std::span<const std::span<std::byte>> destinations) const {
-  if (sample.index < 0 || sample.index >= num_samples()) {
-    refuse_images("there is no sample " + std::to_string(sample.index) + " among " +
-                  std::to_string(num_samples()));
-  }
-  if (destinations.size() != fields_.size()) {
-    refuse_images("expected 2 destinations, got " + std::to_string(destinations.size()));
-  }
-  for (std::size_t f = 0; f < fields_.size(); ++f) {
-    if (std::ssize(destinations[f]) == fields_[f].num_bytes()) continue;
-    refuse_images("expected a destination of " + std::to_string(fields_[f].num_bytes()) +
-                  " bytes for '" + fields_[f].name + "', got " +
-                  std::to_string(destinations[f].size()));
-  }
+  data::check_read("images", *this, sample, destinations);
   std::vector<float> values(static_cast<std::size_t>(3 * options_.size * options_.size));
   read_image(sample, values.data());
   if (options_.has_bytes) {

@@ -9,6 +9,7 @@
 #include "trireme/base/json.h"
 #include "trireme/base/random.h"
 #include "trireme/base/sha256.h"
+#include "trireme/data/check_read.h"
 #include "trireme/data/read_parts.h"
 #include "trireme/error.h"
 
@@ -133,26 +134,9 @@ VolumeSource::Places VolumeSource::places_of(data::Sample sample,
   return places;
 }
 
-void VolumeSource::check_sample(data::Sample sample,
-                                std::span<const std::span<std::byte>> destinations) const {
-  if (sample.index < 0 || sample.index >= num_samples()) {
-    refuse_volumes("there is no sample " + std::to_string(sample.index) + " among " +
-                   std::to_string(num_samples()));
-  }
-  if (destinations.size() != fields_.size()) {
-    refuse_volumes("expected 2 destinations, got " + std::to_string(destinations.size()));
-  }
-  for (std::size_t f = 0; f < fields_.size(); ++f) {
-    if (std::ssize(destinations[f]) == fields_[f].num_bytes()) continue;
-    refuse_volumes("expected a destination of " + std::to_string(fields_[f].num_bytes()) +
-                   " bytes for '" + fields_[f].name + "', got " +
-                   std::to_string(destinations[f].size()));
-  }
-}
-
 void VolumeSource::read(data::Sample sample,
                         std::span<const std::span<std::byte>> destinations) const {
-  check_sample(sample, destinations);
+  data::check_read("volumes", *this, sample, destinations);
   const auto volume = volumes_.get(sample.index);
   const Places places = places_of(sample, *volume);
   const data::ReadTimer timer("crop");

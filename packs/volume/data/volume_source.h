@@ -61,7 +61,6 @@ class VolumeSource : public data::Source {
   struct Places;
 
   Places places_of(data::Sample sample, const LabelledVolume& volume) const;
-  void check_sample(data::Sample sample, std::span<const std::span<std::byte>> destinations) const;
 
   VolumeOptions options_;
   KeptVolumes volumes_;
