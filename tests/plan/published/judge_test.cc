@@ -92,7 +92,7 @@ TEST(Judge, RefusesWordsThatMeanNothingOrBoth) {
     judge(cases, {"alpha"}, {"all"});
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.message(), HasSubstr("row 2 would calibrate and be judged"));
+    EXPECT_THAT(error.message(), HasSubstr("row 2 of Alpha 2021 would calibrate and be judged"));
   }
 }
 

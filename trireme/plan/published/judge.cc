@@ -187,9 +187,9 @@ Judgement judge(std::span<const RunCase> cases, const std::vector<std::string>& 
   for (std::size_t i = 0; i < cases.size(); ++i) {
     if (is_calibration[i] && is_judged[i]) {
       throw Error(ErrorKind::kInvalidArgument,
-                  fmt::format("row {} would calibrate and be judged; --calibrate and --judge must "
-                              "mean different runs",
-                              cases[i].row));
+                  fmt::format("row {} of {} would calibrate and be judged; --calibrate and "
+                              "--judge must mean different runs",
+                              cases[i].row, cases[i].source));
     }
     if (is_calibration[i]) calibration.push_back(cases[i]);
     if (judge_words.empty() ? !is_calibration[i] : is_judged[i]) judged.push_back(cases[i]);
