@@ -5,7 +5,10 @@
 #include "trireme/arguments/numbers.h"
 #include "trireme/command/verbs.h"
 #include "trireme/plan.h"
+#include "trireme/plan/profile/profile.h"
 #include "trireme/plan/sharding/find_sharding.h"
+#include "trireme/plan/sharding/find_tiles.h"
+#include "trireme/plan/sharding/shard_forecast.h"
 #include "trireme/plan/sharding/sharding_json.h"
 #include "trireme/plan/sharding/sharding_show.h"
 
@@ -13,7 +16,9 @@ namespace trireme::command {
 namespace {
 
 struct ShardVerbOptions {
-  std::string graph_file;  ///< Empty: the model is recorded.
+  std::string graph_file;    ///< Empty: the model is recorded.
+  std::string profile_file;  ///< Empty: times are those of products.
+  bool spatial = false;
   std::string out = "sharding.json";
   int shards = 2;
   std::int64_t microbatch = 8;
@@ -28,20 +33,54 @@ Graph graph_of(const ShardVerbOptions& options, const Context& context) {
                       context.sizes);
 }
 
+/// Measured times where there is a profile, else those of products; messages by the rates that were given.
+sharding::ShardForecast forecast_of(const ShardVerbOptions& options, const Graph& graph,
+                                    const sharding::Sharding& sharding,
+                                    const sharding::ShardingOptions& rates) {
+  sharding::ShardCosts costs{.microbatch = rates.microbatch,
+                             .node_seconds = {},
+                             .message_seconds = [rates](std::int64_t bytes) {
+                               return rates.link_seconds +
+                                      static_cast<double>(bytes) / rates.link_bytes_per_second;
+                             }};
+  if (options.profile_file.empty()) {
+    costs.node_seconds = sharding::product_seconds(graph.value(), rates);
+    return sharding::forecast(graph.value(), sharding, costs);
+  }
+  const Profile profile = Profile::load(options.profile_file, graph);
+  costs.microbatch = profile.microbatch();
+  for (const profile::NodeTime& time : profile::node_times(profile.value(), graph.value())) {
+    costs.node_seconds.push_back((time.forward_us + time.backward_us()) / 1e6);
+  }
+  return sharding::forecast(graph.value(), sharding, costs);
+}
+
+Json to_json(const sharding::ShardForecast& forecast) {
+  return {{"whole_ms", forecast.whole_seconds * 1e3},     {"shard_ms", forecast.seconds() * 1e3},
+          {"compute_ms", forecast.compute_seconds * 1e3}, {"sums", forecast.num_sums},
+          {"sum_ms", forecast.sum_seconds * 1e3},         {"halos", forecast.num_halos},
+          {"halo_ms", forecast.halo_seconds * 1e3}};
+}
+
 int shard(const ShardVerbOptions& options, const Context& context) {
   const Graph graph = graph_of(options, context);
-  const sharding::Sharding sharding = sharding::find_sharding(
-      graph.value(), {.num_shards = options.shards,
-                      .microbatch = options.microbatch,
-                      .flops_per_second = options.gflop_per_second * 1e9,
-                      .link_bytes_per_second = options.link_gb_per_second * 1e9,
-                      .link_seconds = options.link_us / 1e6});
+  const sharding::ShardingOptions rates{.num_shards = options.shards,
+                                        .microbatch = options.microbatch,
+                                        .flops_per_second = options.gflop_per_second * 1e9,
+                                        .link_bytes_per_second = options.link_gb_per_second * 1e9,
+                                        .link_seconds = options.link_us / 1e6};
+  const sharding::Sharding sharding = options.spatial
+                                          ? sharding::find_tiles(graph.value(), rates)
+                                          : sharding::find_sharding(graph.value(), rates);
+  const sharding::ShardForecast forecast = forecast_of(options, graph, sharding, rates);
   const std::string sha256 = sharding::save(sharding, options.out);
   Json json = sharding::to_json(sharding);
   json["file"] = options.out;
   json["sha256"] = sha256;
+  json["forecast"] = to_json(forecast);
   print(context, json,
-        sharding::show(sharding, graph.value()) + fmt::format("\nwritten to {}\n", options.out));
+        sharding::show(sharding, graph.value()) + "\n" + sharding::show(forecast, options.shards) +
+            fmt::format("\nwritten to {}\n", options.out));
   return 0;
 }
 
@@ -50,6 +89,14 @@ int shard(const ShardVerbOptions& options, const Context& context) {
 Body add_shard(CLI::App& app, Context& context) {
   auto options = std::make_shared<ShardVerbOptions>();
   app.add_option("--graph", options->graph_file, "Graph file; without it the model is recorded");
+  app.add_option(
+      "--profile", options->profile_file,
+      "Profile that `profile` wrote: the forecast is of all operators, at its microbatch; "
+      "without it of products alone");
+  app.add_flag(
+      "--spatial", options->spatial,
+      "Split rows of images and slices of volumes, with halos between shards, in the place "
+      "of weights");
   app.add_option("--shards", options->shards, "Parts of each tensor that is split")
       ->check(arguments::positive())
       ->capture_default_str();

@@ -42,6 +42,7 @@ struct VerifyVerbOptions {
   PlanArguments plan;
   bool serial = false;
   int shards = 1;
+  bool spatial = false;
   VerifyOptions verify;  ///< Its plan is what `plan` says.
 };
 
@@ -65,6 +66,11 @@ int verify_rank(const VerifyVerbOptions& options, const Context& context, World&
 
 /// Shards are one stage of one replica so far.
 void check_shards(const VerifyVerbOptions& options) {
+  if (options.spatial && options.shards <= 1) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "--spatial splits rows over shards; say with --shards over how many");
+  }
+  if (options.shards <= 1) return;
   const PlanOptions& plan = options.plan.options;
   if (!options.serial && !options.plan.given() && plan.stages <= 1 && plan.replicas <= 1) return;
   throw Error(ErrorKind::kInvalidArgument,
@@ -82,7 +88,9 @@ int verify_shard(const VerifyVerbOptions& options, const Context& context, World
                  .optimizer = options.verify.optimizer,
                  .sizes = options.verify.batch_sizes},
        .batch = options.plan.options.batch,
-       .sharding = {.num_shards = options.shards, .flops_per_second = 1, .link_seconds = 0}});
+       .sharding = {.num_shards = options.shards, .flops_per_second = 1, .link_seconds = 0},
+       .kind =
+           options.spatial ? sharding::ShardingKind::kTiles : sharding::ShardingKind::kTensors});
   const bool passes = std::ranges::all_of(result.comparisons, &Comparison::passes);
   if (world.rank() != 0) return passes ? 0 : 1;
   Json json = Json::array();
@@ -93,6 +101,8 @@ int verify_shard(const VerifyVerbOptions& options, const Context& context, World
     json.push_back(to_json(one));
     text += fmt::format("  against {}: {}\n", one.against, verdict(one));
   }
+  text += fmt::format("a step took {:.1f} ms on each rank, {:.1f} ms of the whole model on one\n",
+                      result.shard_step_ms, result.model_step_ms);
   print(context, json, text);
   return passes ? 0 : 1;
 }
@@ -114,6 +124,9 @@ Body add_verify(CLI::App& app, Context& context) {
                  "with all of them in one process, and that with the model")
       ->check(arguments::positive())
       ->capture_default_str();
+  app.add_flag("--spatial", options->spatial,
+               "With --shards: rows of images and slices of volumes are split, with halos between "
+               "the ranks, in the place of weights");
   add_optimizer_options(app, options->verify.optimizer);
   app.footer(
       "Example: trireme verify --stages 2 --replicas 2 --schedule interleaved --lanes 4 --steps 5\n"
@@ -123,8 +136,8 @@ Body add_verify(CLI::App& app, Context& context) {
     options->verify.seed = context.seed;
     options->verify.batch_sizes = context.sizes;
     options->verify.planning = options->plan.options;
+    check_shards(*options);
     if (options->shards > 1) {
-      check_shards(*options);
       return run_in_world(context, options->shards,
                           [&](World& world) { return verify_shard(*options, context, world); });
     }

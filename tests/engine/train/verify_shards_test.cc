@@ -16,6 +16,8 @@ ComparedShards all_that_can_be_split(int num_shards, const OptimizerOptions& opt
 
 void expect_all_pass(const ShardVerification& result, int rank) {
   EXPECT_EQ(result.comparisons.size(), rank == 0 ? 2U : 1U);
+  EXPECT_GT(result.shard_step_ms, 0);
+  EXPECT_EQ(result.model_step_ms > 0, rank == 0);
   for (const Comparison& one : result.comparisons) {
     EXPECT_TRUE(one.passes()) << one.against << ": " << one.first_difference << ", loss "
                               << one.worst_loss << ", gradient " << one.worst_gradient
@@ -32,6 +34,17 @@ TEST(VerifyShards, RanksTrainLikeOneProcessAndLikeTheModel) {
         expect_all_pass(verify_shards(world, workload_of("transformer"), options), world.rank());
       });
     }
+  }
+}
+
+// Batch norms over both shards, and levels of a U-Net over four of which each rank has two.
+TEST(VerifyShards, RanksTrainTilesLikeOneProcessAndLikeTheModel) {
+  for (const auto& [model, num_shards] : {std::pair("resnet", 2), std::pair("unet", 4)}) {
+    run_ranks(2, [&](const collectives::World& world) {
+      ComparedShards options = all_that_can_be_split(num_shards, {.name = "sgd"});
+      options.kind = sharding::ShardingKind::kTiles;
+      expect_all_pass(verify_shards(world, workload_of(model), options), world.rank());
+    });
   }
 }
 
@@ -54,6 +67,9 @@ TEST(VerifyShards, RefusesWhatShardsCannotDo) {
               HasSubstr("clip_norm"));
   EXPECT_THAT(refusal("unet", all_that_can_be_split(2, {}), 1), HasSubstr("nothing of the model"));
   EXPECT_THAT(refusal("transformer", all_that_can_be_split(2, {}), 4), HasSubstr("shards each"));
+  ComparedShards tiles = all_that_can_be_split(2, {});
+  tiles.kind = sharding::ShardingKind::kTiles;
+  EXPECT_THAT(refusal("transformer", tiles, 1), HasSubstr("no rows"));
 }
 
 }  // namespace

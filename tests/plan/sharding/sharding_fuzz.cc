@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "tests/plan/sharding/convolutions.h"
 #include "tests/plan/sharding/layers.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_json.h"
@@ -13,8 +14,8 @@
 namespace sharding = trireme::sharding;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const trireme::graph::Graph kGraph = sharding::test::feed_forward();
-  static const std::string kGraphSha256 = trireme::graph::graph_sha256(kGraph);
+  static const trireme::graph::Graph kLayer = sharding::test::feed_forward();
+  static const trireme::graph::Graph kImages = sharding::test::images();
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto parse = [](std::string_view document) {
     return sharding::sharding_from_json(
@@ -31,9 +32,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   };
   const std::string written = text_of(read);
   if (text_of(parse(written)) != written) std::abort();
-  read.graph_sha256 = kGraphSha256;  // more than a fuzzer can guess
+  const auto& graph = read.kind == sharding::ShardingKind::kTiles ? kImages : kLayer;
+  read.graph_sha256 = trireme::graph::graph_sha256(graph);  // more than a fuzzer can guess
   try {
-    sharding::sharded_graph(kGraph, read, {0, 1});
+    sharding::sharded_graph(graph, read, {0, 1});
   } catch (const trireme::Error&) {
     return 0;
   }

@@ -6,8 +6,10 @@
 #include <functional>
 
 #include "tests/base/document_form.h"
+#include "tests/plan/sharding/convolutions.h"
 #include "tests/plan/sharding/layers.h"
 #include "trireme/base/files.h"
+#include "trireme/plan/sharding/find_tiles.h"
 
 namespace trireme::sharding {
 namespace {
@@ -40,6 +42,14 @@ TEST(ShardingJson, SurvivesTheRoundTrip) {
   forms::expect_files(kShardingForm, sample());
 }
 
+TEST(ShardingJson, OfTilesSurvivesTheRoundTrip) {
+  const Sharding tiles =
+      find_tiles(test::images(), {.num_shards = 2, .flops_per_second = 1, .link_seconds = 0});
+  EXPECT_EQ(tiles.kind, ShardingKind::kTiles);
+  EXPECT_FALSE(tiles.parts.front().halos.empty());
+  forms::expect_round_trip(kShardingForm, tiles);
+}
+
 TEST(ShardingJson, NamesWhatIsWrong) {
   EXPECT_THAT(sharding_complaint([](Json& json) { json["num_shards"] = 0; }),
               HasSubstr("num_shards"));
@@ -50,6 +60,10 @@ TEST(ShardingJson, NamesWhatIsWrong) {
   EXPECT_THAT(sharding_complaint([](Json& json) { json["parts"][0].erase("sums"); }),
               HasSubstr("sums"));
   EXPECT_THAT(sharding_complaint([](Json& json) { json["more"] = 1; }), HasSubstr("more"));
+  EXPECT_THAT(sharding_complaint([](Json& json) { json["kind"] = "bricks"; }),
+              HasSubstr("expected 'tiles'"));
+  EXPECT_THAT(sharding_complaint([](Json& json) { json["parts"][0]["halos"] = {1}; }),
+              HasSubstr("halo_bytes"));
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ struct RunRecord {
   std::vector<Digests> gradients;  ///< By step; of parameters that had one.
   Digests weights;                 ///< After the last step.
   Digests buffers;                 ///< Likewise.
+  std::vector<double> step_ms;     ///< By step; says nothing of what it left.
   // To say how far apart runs are: empty, or of all names.
   Tensors first_gradients;
   Tensors last_weights;

@@ -3,7 +3,6 @@
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -15,23 +14,18 @@
 
 #include "trireme/engine/program/stage_autograd.h"
 #include "trireme/engine/record/torch_terms.h"
+#include "trireme/engine/shard/shard_edges.h"
 #include "trireme/kernels/reduce/combine.h"
 #include "trireme/plan/sharding/sharded_graph.h"
 
 namespace trireme::shard {
 namespace {
 
-using torch::autograd::Edge;
 using torch::autograd::edge_list;
 using torch::autograd::variable_list;
 
 /// Rounds where elements are rounded, so that it does not matter how many shards a rank has.
 constexpr kernels::ReduceOp kSum = kernels::ReduceOp::kRoundedSum;
-
-std::span<std::byte> bytes_of(const at::Tensor& tensor) {
-  return {static_cast<std::byte*>(tensor.mutable_data_ptr()),
-          static_cast<std::size_t>(tensor.nbytes())};
-}
 
 /// Partial results that lie alike and densely are added as they lie, others in the order of their dimensions.
 TensorList alike(const TensorList& partial) {
@@ -46,20 +40,26 @@ TensorList alike(const TensorList& partial) {
   return result;
 }
 
-void add_others(const at::Tensor& sum, const ShardPeers& peers) {
+void add_others(const at::Tensor& sum, kernels::ReduceOp op, const ShardPeers& peers) {
   const Dtype dtype = record::to_dtype(sum.scalar_type());
   const transport::WorkPtr work =
-      peers.group->all_reduce(collectives::Elements(bytes_of(sum), dtype), kSum);
+      peers.group->all_reduce(collectives::Elements(bytes_of(sum), dtype), op);
   transport::await(collectives::group_work(*work, *peers.group), peers.watch,
                    {.rank = peers.group->endpoint().rank(), .operation = "sum over shards"});
 }
 
-edge_list edges_of(const TensorList& tensors) {
-  edge_list edges;
-  for (const at::Tensor& tensor : tensors) {
-    edges.push_back(tensor.requires_grad() ? torch::autograd::impl::gradient_edge(tensor) : Edge());
+at::Tensor combined(const TensorList& partial, kernels::ReduceOp op, const ShardPeers& peers) {
+  const TensorList sources = alike(partial);
+  const at::Tensor sum = at::empty_like(sources.front());
+  std::vector<const std::byte*> pointers;
+  for (const at::Tensor& source : sources) {
+    pointers.push_back(static_cast<const std::byte*>(source.const_data_ptr()));
   }
-  return edges;
+  std::byte* target = bytes_of(sum).data();
+  kernels::combine({.dtype = record::to_dtype(sum.scalar_type()), .op = op}, pointers,
+                   std::span(&target, 1), sum.numel());
+  if (peers.group != nullptr) add_others(sum, op, peers);
+  return sum;
 }
 
 /// Backward of a sum: every shard gets the gradient of the whole.
@@ -90,16 +90,6 @@ class GivenNode : public torch::autograd::Node {
   ShardPeers peers_;
 };
 
-/// Lets the backward of `tensor`, which has none yet, begin at `node`.
-void join(at::Tensor& tensor, const program::NodePtr& node) {
-  const std::uint32_t input = node->add_input_metadata(tensor);
-  torch::autograd::impl::set_gradient_edge(tensor, Edge(node, input));
-}
-
-bool records_gradient(const TensorList& inputs) {
-  return at::GradMode::is_enabled() && std::ranges::any_of(inputs, &at::Tensor::requires_grad);
-}
-
 TensorList sum(const TensorList& partial, const ShardPeers& peers) {
   at::Tensor sum = [&] {
     const at::NoGradGuard no_grad;
@@ -129,17 +119,7 @@ std::shared_ptr<const OpaqueFunction> function(std::string_view name,
 }  // namespace
 
 at::Tensor sum_over_shards(const TensorList& partial, const ShardPeers& peers) {
-  const TensorList sources = alike(partial);
-  const at::Tensor sum = at::empty_like(sources.front());
-  std::vector<const std::byte*> pointers;
-  for (const at::Tensor& source : sources) {
-    pointers.push_back(static_cast<const std::byte*>(source.const_data_ptr()));
-  }
-  std::byte* target = bytes_of(sum).data();
-  kernels::combine({.dtype = record::to_dtype(sum.scalar_type()), .op = kSum}, pointers,
-                   std::span(&target, 1), sum.numel());
-  if (peers.group != nullptr) add_others(sum, peers);
-  return sum;
+  return combined(partial, kSum, peers);
 }
 
 std::map<std::string, std::shared_ptr<const OpaqueFunction>> make_shard_functions(
@@ -148,6 +128,11 @@ std::map<std::string, std::shared_ptr<const OpaqueFunction>> make_shard_function
   functions.emplace(sharding::kSumOfShards,
                     function(sharding::kSumOfShards,
                              [peers](const TensorList& partial) { return sum(partial, peers); }));
+  functions.emplace(
+      sharding::kMaximumOfShards,
+      function(sharding::kMaximumOfShards, [peers](const TensorList& partial) -> TensorList {
+        return {combined(partial, kernels::ReduceOp::kMax, peers)};
+      }));
   functions.emplace(sharding::kGivenToShards,
                     function(sharding::kGivenToShards, [peers, num_local](const TensorList& whole) {
                       return give(whole, num_local, peers);

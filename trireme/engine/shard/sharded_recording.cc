@@ -5,6 +5,7 @@
 #include <bit>
 #include <string>
 
+#include "trireme/engine/shard/halo_exchange.h"
 #include "trireme/error.h"
 
 namespace trireme::shard {
@@ -66,6 +67,10 @@ ShardedRecording make_sharded_recording(const record::Recording& whole,
   result.recording.graph = std::move(sharded.graph);
   result.recording.tensors.resize(result.recording.graph.values.size());
   result.recording.opaques.merge(make_shard_functions(range.count, peers));
+  for (const sharding::HaloExchange& halo : sharded.halos) {
+    result.recording.opaques[halo.name] =
+        make_halo_function(halo, {range, sharding.num_shards}, peers);
+  }
   for (const sharding::ParameterPart& part : result.parts) {
     const graph::ValueId from = whole.graph.parameters[part.parameter].value;
     at::Tensor tensor =

@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 
+#include <chrono>
 #include <map>
 #include <set>
 #include <utility>
@@ -123,7 +124,11 @@ RunRecord record_run(SerialSession& session, const Workload& workload, std::int6
                      const RunWatch& watch) {
   RunRecord result;
   for (std::int64_t step = 0; step < num_steps; ++step) {
+    const auto begin = std::chrono::steady_clock::now();
     result.losses.push_back(session.step().losses.total());
+    result.step_ms.push_back(
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+            .count());
     const parameters::LaneAccumulator& sums = session.executor().gradients();
     take_gradients(gradients_of(session.store(), sums.gradients(),
                                 [&](const std::string& name) { return sums.has_gradient(name); }),

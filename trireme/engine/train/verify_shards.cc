@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "trireme/engine/shard/sharded_recording.h"
 #include "trireme/engine/train/construct_workload.h"
@@ -15,6 +17,7 @@
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/layout/manual_plan.h"
+#include "trireme/plan/sharding/find_tiles.h"
 
 namespace trireme::train {
 namespace {
@@ -42,6 +45,13 @@ layout::Plan uncut_plan(const graph::Graph& graph, const BatchLayout& batch) {
 Sharding find(const graph::Graph& graph, const ComparedShards& options) {
   sharding::ShardingOptions wanted = options.sharding;
   wanted.microbatch = options.batch.microbatch;
+  if (options.kind == sharding::ShardingKind::kTiles) {
+    Sharding tiles = sharding::find_tiles(graph, wanted);
+    if (!tiles.parts.empty()) return tiles;
+    throw Error(ErrorKind::kInvalidArgument,
+                "no rows of the model can be split over " + std::to_string(wanted.num_shards) +
+                    " shards: that takes convolutions whose outputs have at least as many rows");
+  }
   Sharding sharding = sharding::find_sharding(graph, wanted);
   if (!sharding.parts.empty()) return sharding;
   throw Error(ErrorKind::kInvalidArgument,
@@ -119,9 +129,19 @@ double difference_by_norm_of_all(const Tensors& run, const Tensors& reference) {
   return largest == 0 ? 0 : largest / std::sqrt(squares);
 }
 
-/// All shards in one process with the whole model.
+/// Of all but the first, where there are more.
+double median_step_ms(const RunRecord& run) {
+  std::vector<double> times(run.step_ms.begin() + (run.step_ms.size() > 1 ? 1 : 0),
+                            run.step_ms.end());
+  if (times.empty()) return 0;
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::ranges::nth_element(times, middle);
+  return *middle;
+}
+
+/// All shards in one process with the whole model, and what its steps took.
 ReferenceRun compare_with_model(const MakeWorkload& make_workload, const ComparedShards& options,
-                                const std::function<void()>& after_step) {
+                                const std::function<void()>& after_step, double& model_step_ms) {
   const RunWatch watch{Keep::kTensors, after_step};
   ShardTraining shards(make_workload, options);
   RunRecord run = shards.run({0, shards.sharding().num_shards}, {}, watch);
@@ -131,6 +151,7 @@ ReferenceRun compare_with_model(const MakeWorkload& make_workload, const Compare
   SerialSession session(workload, recording, uncut_plan(recording.graph, options.batch),
                         training_of(options.steps));
   const RunRecord model = record_run(session, workload, options.steps.num_steps, watch);
+  model_step_ms = median_step_ms(model);
   Comparison result{.against = "whole model", .must_be_bitwise = false, .is_bitwise = false};
   for (std::size_t step = 0; step < model.losses.size(); ++step) {
     const double expected = model.losses[step];
@@ -171,8 +192,9 @@ RunRecord part_of(const RunRecord& all, const RunRecord& rank) {
 ShardVerification verify_shards(const collectives::World& world, const MakeWorkload& make_workload,
                                 const ComparedShards& options) {
   check_optimizer(options.steps.optimizer);
+  double model_step_ms = 0;
   ReferenceRun reference = run_on_first(world, [&](const std::function<void()>& after_step) {
-    return compare_with_model(make_workload, options, after_step);
+    return compare_with_model(make_workload, options, after_step, model_step_ms);
   });
   ShardTraining training(make_workload, options);
   const auto group = collectives::make_world_group(world, "shards");
@@ -186,7 +208,8 @@ ShardVerification verify_shards(const collectives::World& world, const MakeWorkl
   ranks.first_difference = first_difference(world, ranks);
   ranks.is_bitwise = ranks.first_difference.empty();
   reference.comparisons.insert(reference.comparisons.begin(), std::move(ranks));
-  return {training.sharding(), std::move(reference.comparisons)};
+  return {training.sharding(), median_step_ms(run), model_step_ms,
+          std::move(reference.comparisons)};
 }
 
 }  // namespace trireme::train

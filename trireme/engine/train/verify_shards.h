@@ -13,11 +13,15 @@ struct ComparedShards {
   ComparedSteps steps;
   BatchLayout batch;
   sharding::ShardingOptions sharding;  ///< Its microbatch is the batch's.
+  sharding::ShardingKind kind = sharding::ShardingKind::kTensors;
 };
 
 /// On every rank; the comparison with the model on rank 0 alone.
 struct ShardVerification {
   sharding::Sharding sharding;
+  double shard_step_ms =
+      0;  ///< Of this rank, with the others; median of all steps but the first, which takes longer.
+  double model_step_ms = 0;  ///< Of the whole model on rank 0 alone.
   std::vector<Comparison> comparisons;
 };
 

@@ -9,6 +9,8 @@
 #include <string_view>
 
 #include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/sharding/elementwise_operators.h"
+#include "trireme/plan/sharding/vocabulary_nodes.h"
 
 namespace trireme::sharding {
 namespace {
@@ -225,7 +227,17 @@ MaybeMap embedding(const Graph& graph, const Node& node) {
   std::vector<int> rows = identity(rank), columns(rank, -1);
   rows.back() = -1;
   columns.back() = 1;
-  return DimensionMap{.inputs = {{*table, columns}, {*indices, rows}}};
+  DimensionMap map{.inputs = {{*table, columns}, {*indices, rows}}};
+  if (is_lookup(node)) map.contraction = {*table, 0, -1, 0};
+  return map;
+}
+
+/// Of classes alone: losses of rows are made by all shards.
+MaybeMap cross_entropy(const Graph& graph, const Node& node) {
+  if (!is_cross_entropy(graph, node)) return std::nullopt;
+  const std::vector<int> none(output_shape(graph, node).size(), -1);
+  return DimensionMap{.inputs = {{*value_at(node, 0), none}, {*value_at(node, 1), none}},
+                      .contraction = {{*value_at(node, 0), 1, -1, 0}}};
 }
 
 /// [.., M, K] and [.., K, N].
@@ -339,6 +351,7 @@ const std::map<std::string_view, Rule>& rules() {
         {"aten::chunk", chunks},
         {"aten::split", chunks},
         {"aten::embedding", embedding},
+        {"aten::cross_entropy_loss", cross_entropy},
         {"aten::matmul", matmul},
         {"aten::mm", matmul},
         {"aten::bmm", matmul},
@@ -348,17 +361,7 @@ const std::map<std::string_view, Rule>& rules() {
         {"trireme::packed_attention", attention},
         {"aten::scaled_dot_product_attention", scaled_dot_product_attention},
     };
-    for (const std::string_view op :
-         {"aten::add",       "aten::sub",        "aten::mul",         "aten::div",
-          "aten::neg",       "aten::abs",        "aten::exp",         "aten::log",
-          "aten::sqrt",      "aten::rsqrt",      "aten::tanh",        "aten::sigmoid",
-          "aten::relu",      "aten::gelu",       "aten::silu",        "aten::elu",
-          "aten::pow",       "aten::square",     "aten::clamp",       "aten::clamp_min",
-          "aten::clamp_max", "aten::where",      "aten::masked_fill", "aten::eq",
-          "aten::ne",        "aten::lt",         "aten::le",          "aten::gt",
-          "aten::ge",        "aten::maximum",    "aten::minimum",     "aten::to",
-          "aten::_to_copy",  "aten::contiguous", "aten::clone",       "aten::detach",
-          "aten::alias",     "aten::expand",     "aten::expand_as"}) {
+    for (const std::string_view op : elementwise_operators()) {
       rules.emplace(op, elementwise);
     }
     return rules;

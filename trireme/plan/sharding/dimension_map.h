@@ -19,11 +19,12 @@ struct DimensionMap {
         of_output;  ///< By dimension of the output, that of the input; -1: none, the input is the same for all.
   };
 
-  /// Dimensions of two inputs that are summed over: of shards with parts of them the outputs are added up.
+  /// Dimensions of two inputs that are summed over: of shards with parts of them the outputs are added up. A vocabulary is a
+  /// dimension of one input alone (vocabulary_nodes.h).
   struct Contraction {
     graph::ValueId left = -1;
     int left_dim = 0;
-    graph::ValueId right = -1;
+    graph::ValueId right = -1;  ///< -1: there is none.
     int right_dim = 0;
   };
 

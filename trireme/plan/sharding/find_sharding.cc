@@ -14,6 +14,8 @@
 #include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/sharding/dimension_map.h"
 #include "trireme/plan/sharding/node_splits.h"
+#include "trireme/plan/sharding/product_flops.h"
+#include "trireme/plan/sharding/vocabulary_nodes.h"
 
 namespace trireme::sharding {
 namespace {
@@ -84,11 +86,18 @@ class Search {
   }
 
  private:
-  /// What a product sums over, where its second operand is a parameter or one in another order.
-  std::optional<DimensionMap::Contraction> weight_product(const Node& node) const {
+  /// What a node sums over, where a split may begin: a product whose second operand is a parameter or one in another order, a
+  /// lookup in a parameter, a cross entropy.
+  std::optional<DimensionMap::Contraction> start_of(const Node& node) const {
     const auto map = is_reshape(node) ? std::nullopt : dimension_map(graph_, node);
     if (!map || !map->contraction) return std::nullopt;
-    const graph::Value* weight = &graph_.values[map->contraction->right];
+    const auto& [left, left_dim, right, right_dim] = *map->contraction;
+    if (right < 0) {
+      const bool may_begin =
+          !is_lookup(node) || graph_.values[left].source == ValueSource::kParameter;
+      return may_begin ? map->contraction : std::nullopt;
+    }
+    const graph::Value* weight = &graph_.values[right];
     if (weight->source == ValueSource::kNode) {
       const Node& maker = graph_.nodes[positions_.at(weight->producer)];
       const auto from = value_at(maker, 0);
@@ -99,9 +108,9 @@ class Search {
     return weight->source == ValueSource::kParameter ? map->contraction : std::nullopt;
   }
 
-  /// `taken` and what the product at `position` needs where its weight is split by inputs; nothing where that cannot be.
+  /// `taken` and what the node at `position` needs where it is the end of a part; nothing where that cannot be.
   std::optional<Spread> spread_from(int position, const Spread& taken) const {
-    const auto product = weight_product(graph_.nodes[position]);
+    const auto product = start_of(graph_.nodes[position]);
     if (!product) return std::nullopt;
     Spread spread = taken;
     std::deque<int> open;
@@ -145,19 +154,6 @@ class Search {
     return true;
   }
 
-  double flops_of(const Node& node) const {
-    const auto map = is_reshape(node) ? std::nullopt : dimension_map(graph_, node);
-    if (!map || node.outputs.empty()) return 0;
-    const auto elements = static_cast<double>(
-        graph::num_elements_at(graph_.values[node.outputs.front()], options_.microbatch));
-    if (map->contraction) {
-      const auto& [left, dim, right, right_dim] = *map->contraction;
-      return 2 * elements *
-             static_cast<double>(graph_.values[left].shape[dim].at(options_.microbatch));
-    }
-    return 0;
-  }
-
   /// Values that shards take whole while gradients are recorded: what comes back is added up.
   std::set<ValueId> taken_whole(const Spread& spread) const {
     std::set<ValueId> values;
@@ -181,11 +177,12 @@ class Search {
     for (const int position : spread.nodes) {
       if (before.nodes.contains(position)) continue;
       const Node& node = graph_.nodes[position];
-      part.flops += kPasses * flops_of(node);
+      part.flops += kPasses * product_flops(graph_, node, options_.microbatch);
       if (!spread.sums.contains(position)) continue;
       if (part.sums.empty()) part.name = node.name;
       part.sums.push_back(node.id);
-      sums.push_back(bytes_of(node.outputs.front()));
+      const std::vector<std::int64_t> of_node = sums_of(node);
+      sums.insert(sums.end(), of_node.begin(), of_node.end());
     }
     const std::set<ValueId> known = taken_whole(before);
     for (const ValueId value : taken_whole(spread)) {
@@ -202,6 +199,16 @@ class Search {
     return part;
   }
 
+  /// Bytes of each sum over the shards that a node has in its forward. Of a cross entropy: a maximum of each row, then two sums.
+  std::vector<std::int64_t> sums_of(const Node& node) const {
+    if (!is_cross_entropy(graph_, node)) return {bytes_of(node.outputs.front())};
+    const graph::Value& logits = graph_.values[*value_at(node, 0)];
+    const std::int64_t num_rows =
+        graph::num_elements_at(logits, options_.microbatch) / logits.shape[1].fixed;
+    constexpr std::int64_t kF32Bytes = 4;
+    return {num_rows * kF32Bytes, 2 * num_rows * kF32Bytes};
+  }
+
   std::int64_t bytes_of(ValueId value) const {
     return graph::bytes_at(graph_.values[value], options_.microbatch);
   }
@@ -215,7 +222,7 @@ class Search {
 
 }  // namespace
 
-Sharding find_sharding(const Graph& graph, const ShardingOptions& options) {
+void check(const ShardingOptions& options) {
   if (options.num_shards < 1) {
     throw Error(ErrorKind::kInvalidArgument, "a model is split over at least one shard, got " +
                                                  std::to_string(options.num_shards));
@@ -229,6 +236,10 @@ Sharding find_sharding(const Graph& graph, const ShardingOptions& options) {
     throw Error(ErrorKind::kInvalidArgument, "the time of a sum is at least 0 seconds, got " +
                                                  std::to_string(options.link_seconds));
   }
+}
+
+Sharding find_sharding(const Graph& graph, const ShardingOptions& options) {
+  check(options);
   return Search(graph, options).run();
 }
 

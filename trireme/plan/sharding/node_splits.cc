@@ -112,7 +112,9 @@ std::optional<NodeSplits> mapped_splits(const DimensionMap& map, const Graph& gr
   if (const auto blocks = contracted_blocks(map, known)) {
     wanted.node().is_sum = true;
     wanted.split(map.contraction->left, {map.contraction->left_dim, *blocks});
-    wanted.split(map.contraction->right, {map.contraction->right_dim, *blocks});
+    if (map.contraction->right >= 0) {
+      wanted.split(map.contraction->right, {map.contraction->right_dim, *blocks});
+    }
     return wanted.result(node, known);
   }
   const auto split = output_split(map, node, known);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "trireme/plan/sharding/sharded_graph.h"
+#include "trireme/plan/sharding/tiles.h"
 
 namespace trireme::sharding {
 
@@ -40,9 +41,15 @@ int PartValues::storage_of(int whole, int local) {
 const PartValues::Ids& PartValues::parts_of(ValueId id) {
   const auto [place, is_new] = parts_.emplace(id, Ids());
   if (!is_new) return place->second;
-  Value part = whole_.values[id];
-  make_local(part, sharding_.splits.at(id), num_shards());
+  const TensorSplit split = sharding_.splits.at(id);
   for (int local = 0; local < range_.count; ++local) {
+    Value part = whole_.values[id];
+    if (sharding_.kind == ShardingKind::kTiles) {
+      const std::int64_t extent = part.shape[split.dim].fixed;
+      set_rows(part, split.dim, tile_rows(extent, num_shards(), shard(local)).size());
+    } else {
+      make_local(part, split, num_shards());
+    }
     part.storage_id = storage_of(whole_.values[id].storage_id, local);
     if (local == 0) {
       value(id) = part;
@@ -88,6 +95,31 @@ ValueId PartValues::add_slice(const Node& like, ValueId from, int dim, std::int6
   return made;
 }
 
+namespace {
+
+template <typename Renamed>
+void rename(graph::Argument& argument, const Renamed& renamed) {
+  if (auto* ref = std::get_if<ValueRef>(&argument.content)) ref->value = renamed(ref->value);
+  auto* list = std::get_if<ArgumentList>(&argument.content);
+  if (list == nullptr) return;
+  for (graph::Argument& item : *list) rename(item, renamed);
+}
+
+}  // namespace
+
+Node PartValues::clone_of(const Node& node, const std::map<ValueId, Ids>& taken, int local) {
+  Node clone = node;
+  if (local > 0) clone.id = fresh_node();
+  clone.copy_of = -1;
+  const auto renamed = [&](ValueId id) {
+    const auto found = taken.find(id);
+    return found == taken.end() ? id : found->second[local];
+  };
+  for (graph::Argument& argument : clone.inputs) rename(argument, renamed);
+  for (ValueId& id : clone.writes) id = renamed(id);
+  return clone;
+}
+
 Node& PartValues::add_opaque(const Node& like, std::string_view function, const Ids& inputs) {
   ArgumentList list;
   for (const ValueId id : inputs) list.push_back({ValueRef{id}});
@@ -111,7 +143,7 @@ const PartValues::Ids& PartValues::given(ValueId id, const Node& taker) {
   node.flags.view = true;
   node.output_lists = {range_.count};
   for (int local = 0; local < range_.count; ++local) {
-    Value part = whole_.values[id];
+    Value part = value(id);
     part.source = graph::ValueSource::kNode;
     part.producer = node.id;
     place->second.push_back(add_value(std::move(part)));
@@ -135,8 +167,8 @@ const PartValues::Ids& PartValues::sliced(ValueId id, TensorSplit split, const N
 void PartValues::forget_written(const Node& node) {
   for (const ValueId written : node.writes) {
     const int storage = whole_.values[written].storage_id;
-    std::erase_if(
-        given_, [&](const auto& item) { return whole_.values[item.first].storage_id == storage; });
+    std::erase_if(given_,
+                  [&](const auto& item) { return value(item.first).storage_id == storage; });
     std::erase_if(sliced_, [&](const auto& item) {
       return whole_.values[item.first.first].storage_id == storage;
     });

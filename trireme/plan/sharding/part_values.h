@@ -23,11 +23,12 @@ class PartValues {
   PartValues(const graph::Graph& whole, const Sharding& sharding, ShardRange range);
 
   graph::Graph& graph() { return graph_; }
+  const graph::Graph& whole() const { return whole_; }
   graph::Value& value(graph::ValueId id) { return graph_.values[id]; }
   int num_shards() const { return sharding_.num_shards; }
   int shard(int local) const { return range_.first + local; }
 
-  /// The parts of a split value. Their producers are set by whoever makes them.
+  /// The parts of a split value, tiles where the sharding is of tiles. Their producers are set by whoever makes them.
   const Ids& parts_of(graph::ValueId id);
 
   /// A whole value as each shard here takes it; the gradients of the shards come back added up.
@@ -50,6 +51,12 @@ class PartValues {
   /// Elements [begin, begin + part's extent) of `dim`.
   graph::ValueId add_slice(const graph::Node& like, graph::ValueId from, int dim,
                            std::int64_t begin, const graph::Value& part);
+
+  /// The node on what each input's shard takes; its outputs are those of the whole. The first shard here has its id.
+  ///
+  /// taken   by value among the inputs; others are taken as they are.
+  graph::Node clone_of(const graph::Node& node, const std::map<graph::ValueId, Ids>& taken,
+                       int local);
 
   /// A call of one of the functions of sharded_graph.h, its outputs to be set.
   graph::Node& add_opaque(const graph::Node& like, std::string_view function, const Ids& inputs);

@@ -11,12 +11,15 @@
 #include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/sharding/dimension_map.h"
 #include "trireme/plan/sharding/node_splits.h"
+#include "trireme/plan/sharding/node_writer.h"
 #include "trireme/plan/sharding/part_values.h"
+#include "trireme/plan/sharding/tiled_graph.h"
+#include "trireme/plan/sharding/tiles.h"
+#include "trireme/plan/sharding/vocabulary_nodes.h"
 
 namespace trireme::sharding {
 namespace {
 
-using graph::Argument;
 using graph::ArgumentList;
 using graph::Graph;
 using graph::Node;
@@ -25,8 +28,6 @@ using graph::Value;
 using graph::ValueId;
 using graph::ValueRef;
 using Ids = PartValues::Ids;
-
-Argument integer(std::int64_t number) { return {Size{0, number}}; }
 
 /// Writes the graph of a range of shards, node after node.
 class Writer {
@@ -44,7 +45,7 @@ class Writer {
       }
       values_.forget_written(node);
     }
-    return {std::move(values_.graph()), std::move(parts_)};
+    return {std::move(values_.graph()), std::move(parts_), {}};
   }
 
  private:
@@ -98,12 +99,15 @@ class Writer {
     const auto splits = node_splits(graph_, node, sharding_.splits, sharding_.num_shards);
     if (!splits || !is_closed(node, *splits)) refuse(node);
     if (is_dropout(node) && node.flags.random) return add_dropout(node, *splits);
+    if (splits->is_sum && is_cross_entropy(graph_, node)) {
+      return add_cross_entropy(values_, node, values_.parts_of(*value_at(node, 0)));
+    }
     if (splits->is_sum) return add_sum(node, *splits);
     const auto taken = taken_by(node, *splits);
     Node shard = node;
     make_local(shard, graph_, *splits, sharding_.num_shards);
     for (int local = 0; local < range_.count; ++local) {
-      Node clone = clone_of(shard, taken, local);
+      Node clone = values_.clone_of(shard, taken, local);
       for (ValueId& id : clone.outputs) {
         const bool is_made = graph_.values[id].producer == node.id;
         id = values_.parts_of(id)[local];
@@ -120,28 +124,6 @@ class Writer {
       const bool is_made = std::ranges::find(node.outputs, id) != node.outputs.end();
       return sharding_.splits.contains(id) || (!is_made && !graph_.values[id].requires_grad);
     });
-  }
-
-  /// The node on the values of a shard; its outputs are those of the whole.
-  Node clone_of(const Node& node, const std::map<ValueId, Ids>& taken, int local) {
-    Node clone = node;
-    if (local > 0) clone.id = values_.fresh_node();
-    clone.copy_of = -1;
-    const auto renamed = [&](ValueId id) {
-      const auto found = taken.find(id);
-      return found == taken.end() ? id : found->second[local];
-    };
-    for (Argument& argument : clone.inputs) rename(argument, renamed);
-    for (ValueId& id : clone.writes) id = renamed(id);
-    return clone;
-  }
-
-  template <typename Renamed>
-  static void rename(Argument& argument, const Renamed& renamed) {
-    if (auto* ref = std::get_if<ValueRef>(&argument.content)) ref->value = renamed(ref->value);
-    auto* list = std::get_if<ArgumentList>(&argument.content);
-    if (list == nullptr) return;
-    for (Argument& item : *list) rename(item, renamed);
   }
 
   void add_dropout(const Node& node, const NodeSplits& splits) {
@@ -207,15 +189,22 @@ class Writer {
     return values_.add_made(like, "aten::cat", {{std::move(blocks)}, integer(split.dim)}, part);
   }
 
-  void add_sum(const Node& node, const NodeSplits& splits) {
-    const ValueId output = node.outputs.front();
-    const ValueId bias = dimension_map(graph_, node)->bias;
-    Node product = node;
-    if (bias >= 0) remove_bias(product);
+  /// What the shards here have of a lookup in a table of which each has rows.
+  Ids partial_rows(const Node& node) {
+    const Ids tables = values_.parts_of(*value_at(node, 0));
+    Ids partial;
+    for (int local = 0; local < range_.count; ++local) {
+      partial.push_back(add_lookup(values_, node, tables[local], local));
+    }
+    return partial;
+  }
+
+  Ids partial_products(const Node& product, const NodeSplits& splits) {
+    const ValueId output = product.outputs.front();
     const auto taken = taken_by(product, splits);
     Ids partial;
     for (int local = 0; local < range_.count; ++local) {
-      Node clone = clone_of(product, taken, local);
+      Node clone = values_.clone_of(product, taken, local);
       Value part = graph_.values[output];
       part.producer = clone.id;
       part.storage_id = values_.fresh_storage();
@@ -223,6 +212,15 @@ class Writer {
       clone.outputs = {partial.back()};
       add_node(std::move(clone));
     }
+    return partial;
+  }
+
+  void add_sum(const Node& node, const NodeSplits& splits) {
+    const ValueId output = node.outputs.front();
+    const ValueId bias = dimension_map(graph_, node)->bias;
+    Node product = node;
+    if (bias >= 0) remove_bias(product);
+    const Ids partial = is_lookup(node) ? partial_rows(node) : partial_products(product, splits);
     Value whole = graph_.values[output];
     whole.storage_id = values_.fresh_storage();
     const ValueId sum = bias < 0 ? output : values_.add_value(std::move(whole));
@@ -293,9 +291,15 @@ void check(const Sharding& sharding, const Graph& graph) {
                 "the sharding is of graph " + sharding.graph_sha256.substr(0, 12) +
                     ", this one is " + sha256.substr(0, 12) + "; find it for this graph");
   }
+  const auto can_be = [&](graph::ValueId value, TensorSplit split) {
+    if (value < 0 || value >= std::ssize(graph.values)) return false;
+    const auto& shape = graph.values[value].shape;
+    return sharding.kind == ShardingKind::kTiles
+               ? split.blocks == 1 && can_tile(shape, split.dim, sharding.num_shards)
+               : can_split(shape, split, sharding.num_shards);
+  };
   for (const auto& [value, split] : sharding.splits) {
-    const bool is_value = value >= 0 && value < std::ssize(graph.values);
-    if (is_value && can_split(graph.values[value].shape, split, sharding.num_shards)) continue;
+    if (can_be(value, split)) continue;
     throw Error(ErrorKind::kInvalidArgument, "value " + std::to_string(value) +
                                                  " cannot be split as the sharding has it; find "
                                                  "it for this graph");
@@ -310,7 +314,8 @@ ShardedGraph sharded_graph(const Graph& graph, const Sharding& sharding, ShardRa
                                                  std::to_string(sharding.num_shards));
   }
   check(sharding, graph);
-  if (sharding.splits.empty()) return {graph, {}};
+  if (sharding.splits.empty()) return {graph, {}, {}};
+  if (sharding.kind == ShardingKind::kTiles) return tiled_graph(graph, sharding, range);
   ShardedGraph result = Writer(graph, sharding, range).run();
   for (const Graph& other : graph.shorter) {
     result.graph.shorter.push_back(Writer(other, sharding, range).run().graph);

@@ -7,6 +7,7 @@
 #include "trireme/plan/graph/graph.h"
 #include "trireme/plan/sharding/find_sharding.h"
 #include "trireme/plan/sharding/split.h"
+#include "trireme/plan/sharding/tiles.h"
 
 namespace trireme::sharding {
 
@@ -14,6 +15,8 @@ namespace trireme::sharding {
 
 /// Shards' partial results, one input each -> their sum over all S shards.
 inline constexpr std::string_view kSumOfShards = "sum over shards";
+/// The same of maxima; without a gradient.
+inline constexpr std::string_view kMaximumOfShards = "maximum over shards";
 /// A whole value -> itself for each shard here; their gradients are summed over all S shards.
 inline constexpr std::string_view kGivenToShards = "given to shards";
 
@@ -29,6 +32,7 @@ struct ParameterPart {
 struct ShardedGraph {
   graph::Graph graph;
   std::vector<ParameterPart> parts;  ///< By parameter, then shard.
+  std::vector<HaloExchange> halos;   ///< Functions that the graph calls beside those above.
 };
 
 /// `name[shard/num_shards]`.
@@ -43,11 +47,12 @@ void check(const Sharding& sharding, const graph::Graph& graph);
 ///     -> x0, x1 = given to shards(x); up0 = mm(x0, w1[0/2]); up1 = mm(x1, w1[1/2]); h0 = relu(up0); h1 = relu(up1)
 ///        y0 = mm(h0, w2[0/2]); y1 = mm(h1, w2[1/2]); y = sum over shards(y0, y1)
 ///
-/// Of a product with a bias that is added up the bias is added to the sum. The mask of a dropout is drawn as the whole
+/// Of a table of which shards have rows each looks up its own, and of a cross entropy each sums over its classes
+/// (vocabulary_nodes.h). Of a product with a bias that is added up the bias is added to the sum. The mask of a dropout is drawn as the whole
 /// graph draws it, once, and shards take their parts of it: masks do not depend on S. Whole nodes keep their ids, and
 /// the first shard here has those of split ones.
 ///
-/// With one shard the graph itself. Cost linear in nodes, arguments and `range.count`.
+/// Of tiles see tiled_graph.h. With one shard the graph itself. Cost linear in nodes, arguments and `range.count`.
 /// Errors   those of `check`; kInvalidArgument where `range` is not within the shards.
 ShardedGraph sharded_graph(const graph::Graph& graph, const Sharding& sharding, ShardRange range);
 

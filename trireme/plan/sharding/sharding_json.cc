@@ -1,5 +1,7 @@
 #include "trireme/plan/sharding/sharding_json.h"
 
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "trireme/base/load_document.h"
@@ -9,6 +11,8 @@ namespace trireme::sharding {
 namespace {
 
 constexpr std::int64_t kMost = std::int64_t{1} << 60;
+
+constexpr std::string_view kTilesName = "tiles";
 
 /// A value and its split.
 using SplitValue = std::pair<graph::ValueId, TensorSplit>;
@@ -24,9 +28,13 @@ SplitValue split_from_json(const JsonField& field) {
 }
 
 Json to_json(const ShardedPart& part) {
-  return {{"name", part.name},           {"sums", part.sums},
-          {"taken", part.taken},         {"flops", real_to_json(part.flops)},
-          {"sum_bytes", part.sum_bytes}, {"seconds_saved", real_to_json(part.seconds_saved)}};
+  Json json = {{"name", part.name},           {"sums", part.sums},
+               {"taken", part.taken},         {"flops", real_to_json(part.flops)},
+               {"sum_bytes", part.sum_bytes}, {"seconds_saved", real_to_json(part.seconds_saved)}};
+  if (part.halos.empty()) return json;
+  json["halos"] = part.halos;
+  json["halo_bytes"] = part.halo_bytes;
+  return json;
 }
 
 ShardedPart part_from_json(const JsonField& field) {
@@ -39,6 +47,10 @@ ShardedPart part_from_json(const JsonField& field) {
   part.flops = object.required("flops").real();
   part.sum_bytes = object.required("sum_bytes").integer(0, kMost);
   part.seconds_saved = object.required("seconds_saved").real();
+  if (const auto halos = object.optional("halos")) {
+    part.halos = halos->list(index);
+    part.halo_bytes = object.required("halo_bytes").integer(0, kMost);
+  }
   object.finish();
   return part;
 }
@@ -53,6 +65,7 @@ Json to_json(const Sharding& sharding) {
   for (const auto& [value, split] : sharding.splits) {
     json["splits"].push_back({{"value", value}, {"dim", split.dim}, {"blocks", split.blocks}});
   }
+  if (sharding.kind == ShardingKind::kTiles) json["kind"] = kTilesName;
   for (const ShardedPart& part : sharding.parts) json["parts"].push_back(to_json(part));
   return json;
 }
@@ -60,6 +73,13 @@ Json to_json(const Sharding& sharding) {
 Sharding sharding_from_json(const Json& body) {
   JsonObject object(JsonField(body, "sharding"));
   Sharding sharding;
+  if (const auto kind = object.optional("kind")) {
+    if (kind->text() != kTilesName) {
+      throw Error(ErrorKind::kCorruptData, "sharding.kind: expected '" + std::string(kTilesName) +
+                                               "', got '" + kind->text() + "'");
+    }
+    sharding.kind = ShardingKind::kTiles;
+  }
   sharding.graph_sha256 = object.required("graph_sha256").text();
   sharding.num_shards = object.required("num_shards").index(1);
   for (const auto& [value, split] : object.required("splits").list(split_from_json)) {
