@@ -708,6 +708,9 @@ def open_records(
     cache_bytes: int,
 ) -> RecordSource: ...
 def output(values: torch.Tensor, name: str) -> Loss: ...
+def packed_source(
+    source: Source, row: collections.abc.Mapping[str, int], max_segments: int, open_rows: int
+) -> Source: ...
 def python_source(
     num_samples: int,
     first: collections.abc.Sequence[tuple[str, torch.Tensor]],
