@@ -7,13 +7,13 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from trireme import _core
-from trireme.fixed_records import FixedRecords
 from trireme.form import Form
 from trireme.mixed import Mixed
 from trireme.packed import Packed
 from trireme.padded import Padded
 from trireme.repeated import Repeated
 from trireme.skip_damaged import SkipDamaged
+from trireme.source_samples import SourceSamples
 
 Fields: TypeAlias = Mapping[str, torch.Tensor]
 Samples: TypeAlias = (
@@ -21,7 +21,7 @@ Samples: TypeAlias = (
     | tuple[torch.Tensor, ...]
     | Dataset[Any]
     | Padded
-    | FixedRecords
+    | SourceSamples
     | Mixed
     | Packed
     | Repeated
@@ -68,7 +68,7 @@ def to_source(
         return _core.skip_damaged(source, data.max_skipped, data.quarantine), form
     if repeated is not None:
         return _python_source(data, identity, repeated, skipping, part)
-    if isinstance(data, FixedRecords):
+    if isinstance(data, SourceSamples):
         return data.source, Form(data[0])
     if isinstance(data, TensorDataset):
         data = tuple(data.tensors)

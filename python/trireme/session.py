@@ -33,7 +33,8 @@ class Session:
                      rank's memory.
     loss             loss(model, batch) -> a 0-dim tensor, mean_loss(..), sum_loss(..), a list or dict of these. None:
                      what the model returns, or its `loss`.
-    data             tensors by name, or a map-style data set of samples that are alike; what open_fixed_records opens;
+    data             tensors by name, or a map-style data set of samples that are alike; what open_fixed_records,
+                     vision.open_images, speech.open_utterances or volume.open_volumes open;
                      any of these within Padded, Mixed, Packed, Repeated or SkipDamaged.
     evaluation       the same, held out; `evaluate` and the run's options say when it is used.
     metrics          of all of the evaluation's samples, out of what `loss` returns as trireme.output(..): one of
