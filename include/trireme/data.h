@@ -193,6 +193,37 @@ struct SkipOptions {
 std::shared_ptr<const Source> skip_damaged(std::shared_ptr<const Source> source,
                                            const SkipOptions& options);
 
+/// How samples of different lengths are put into rows. Changes results.
+struct PackOptions {
+  Lengths row;  ///< Of a row, every name of `padded_lengths()`; none: those of the longest sample.
+  std::int64_t max_segments = 32;  ///< Samples of a row at most.
+  std::int64_t open_rows = 64;     ///< That are filled at a time.
+};
+
+/// Samples of different lengths behind each other in rows of one length, each row a sample of its own: little is padding, and a
+/// model is recorded at one shape ("sequence packing"). Samples are taken by index, and each goes into the first of the rows that
+/// are being filled which has room for it (first-fit); where none has, into a new one, in whose place the oldest is closed. So
+/// neighbours share rows, and rows are those of the source alone, whatever the ranks, threads or the order of the training,
+/// which shuffles rows.
+///
+/// Fields   of a row, S its length, M `max_segments`, k = 0, 1, .. the samples in it:
+///              of the source, with a dimension that differs, the first:  [S, ..], one sample behind the other
+///              other ones of the source, as labels:                      [M, ..], of sample k at k
+///              N_segments   [S] i32: k + 1; behind the samples 0         N: the name of the length, as `words`
+///              N_positions  [S] i32: the place within the sample; behind the samples 0
+///              N_lengths    [M] i32: of sample k; 0 where there is none
+///          Behind the samples stands the field's own padding. A model keeps the samples of a row apart itself: attention masks by
+///          `N_segments`, or takes sequences of `N_lengths`.
+/// Visits   a row's is that of all its samples.
+///
+/// Errors   kInvalidArgument without a source, for one without `padded_lengths()`, one that repeats samples or has an order of its
+///          own (pack its parts instead), fields with other dimensions that differ than the first, or names as above, numbers
+///          out of range, and a sample longer than a row, naming it. Of `lengths_of` of the source. Of `read`: those of the source,
+///          and kInvalidArgument for a sample whose lengths are others than before.
+/// Cost     asks for the lengths of all samples once; 8 bytes of memory a sample, and 8 a row.
+std::shared_ptr<const Source> pack(std::shared_ptr<const Source> source,
+                                   const PackOptions& options = {});
+
 /// A shared copy of `values`, for `InMemorySource::Column::data`.
 template <typename T>
 std::shared_ptr<const void> share(std::vector<T> values) {

@@ -89,15 +89,17 @@ std::shared_ptr<data::Source> open_fixed_records(const std::vector<std::filesyst
 
 /// The tensors of a sample by name, of a source whose samples are alike.
 std::vector<std::pair<std::string, at::Tensor>> sample_of(const data::Source& source,
-                                                          std::int64_t index) {
+                                                          std::int64_t index, std::int64_t visit) {
+  const data::Lengths lengths = source.lengths_of({index, visit});
   std::vector<std::pair<std::string, at::Tensor>> tensors;
   std::vector<std::span<std::byte>> places;
   for (const data::Field& field : source.fields()) {
-    const at::Tensor tensor = at::empty(field.shape, record::to_scalar_type(field.dtype));
+    const at::Tensor tensor =
+        at::empty(field.shape_at(lengths), record::to_scalar_type(field.dtype));
     places.emplace_back(static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes());
     tensors.emplace_back(field.name, tensor);
   }
-  source.read({index, 0}, places);
+  source.read({index, visit}, places);
   return tensors;
 }
 
@@ -107,7 +109,8 @@ void bind_records(py::module_& module) {
   module.def("open_fixed_records", open_fixed_records, py::arg("paths"), py::arg("fields"),
              py::arg("header_bytes"), py::arg("access"), py::arg("num_in_flight"),
              py::arg("ahead_bytes"), Unlocked());
-  module.def("sample_of", sample_of, py::arg("source"), py::arg("index"), Unlocked());
+  module.def("sample_of", sample_of, py::arg("source"), py::arg("index"), py::arg("visit"),
+             Unlocked());
   py::class_<data::RecordSource, std::shared_ptr<data::RecordSource>>(
       module, "RecordSource", "Records of files by index; their fields are bytes.")
       .def_property_readonly("num_records", &data::RecordSource::num_records)

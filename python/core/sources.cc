@@ -139,6 +139,13 @@ std::shared_ptr<data::Source> mixed_source(
       std::move(mixed), {.seed = seed, .shuffled = shuffled, .num_samples = num_samples}));
 }
 
+std::shared_ptr<data::Source> packed_source(const std::shared_ptr<data::Source>& source,
+                                            data::Lengths row, std::int64_t max_segments,
+                                            std::int64_t open_rows) {
+  return std::const_pointer_cast<data::Source>(data::pack(
+      source, {.row = std::move(row), .max_segments = max_segments, .open_rows = open_rows}));
+}
+
 }  // namespace
 
 void bind_sources(py::module_& module) {
@@ -175,6 +182,8 @@ void bind_sources(py::module_& module) {
       py::arg("source"), py::arg("times"), py::arg("block_samples"));
   module.def("mixed_source", mixed_source, py::arg("parts"), py::arg("seed"), py::arg("shuffled"),
              py::arg("num_samples"), Unlocked());
+  module.def("packed_source", packed_source, py::arg("source"), py::arg("row"),
+             py::arg("max_segments"), py::arg("open_rows"), Unlocked());
   module.def(
       "skip_damaged",
       [](const std::shared_ptr<data::Source>& source, std::int64_t max_skipped,

@@ -15,6 +15,7 @@ void bind_components(py::module_& module);
 void bind_dice(py::module_& module);
 void bind_optimizers(py::module_& module);
 void bind_ranking(py::module_& module);
+void bind_sources_of_packs(py::module_& module);
 void bind_word_errors(py::module_& module);
 
 /// In C order and of type T, else a copy that is.

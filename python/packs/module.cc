@@ -9,5 +9,6 @@ PYBIND11_MODULE(_packs, module) {
   bind_dice(module);
   bind_optimizers(module);
   bind_ranking(module);
+  bind_sources_of_packs(module);
   bind_word_errors(module);
 }

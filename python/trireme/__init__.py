@@ -17,6 +17,7 @@ _PLACES = {
     "resume_from_checkpoint": "checkpoint",
     "save_checkpoint": "checkpoint",
     "Mixed": "mixed",
+    "Packed": "packed",
     "Padded": "padded",
     "Repeated": "repeated",
     "SkipDamaged": "skip_damaged",

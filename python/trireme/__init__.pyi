@@ -24,6 +24,7 @@ from trireme.manual_partition import set_partition as set_partition
 from trireme.mixed import Mixed as Mixed
 from trireme.opaque_code import opaque as opaque
 from trireme.optimizer import DistributedOptimizer as DistributedOptimizer
+from trireme.packed import Packed as Packed
 from trireme.padded import Padded as Padded
 from trireme.planning import explain as explain
 from trireme.planning import plan as plan

@@ -1,10 +1,13 @@
 """The packs: metrics of arrays and optimizers of tensors."""
 
 import collections.abc
+import os
 
 import numpy
 import numpy.typing
 import torch
+
+import trireme._core
 
 class AdafactorOptions:
     def __init__(
@@ -127,6 +130,22 @@ def evaluate_coco(
     max_dets: tuple[int, int, int],
 ) -> tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]: ...
 def have_one_layout(a: torch.Tensor, b: torch.Tensor) -> bool: ...
+def image_source(
+    paths: collections.abc.Sequence[os.PathLike[str] | str],
+    classes: collections.abc.Sequence[str],
+    image_field: str,
+    label_field: str,
+    label_key: str,
+    has_i64_labels: bool,
+    size: int,
+    shorter: int,
+    random: collections.abc.Sequence[float] | None,
+    mean,
+    deviation,
+    has_bytes: bool,
+    seed: int,
+    keep_bytes: int,
+) -> tuple[trireme._core.Source, list[str]]: ...
 def lamb(
     parameter: torch.Tensor,
     gradient: torch.Tensor,
@@ -186,3 +205,29 @@ def sgd(
     weight_decay: float,
     nesterov: bool,
 ) -> None: ...
+def utterance_source(
+    paths: collections.abc.Sequence[os.PathLike[str] | str],
+    alphabet: str,
+    sample_rate: int,
+    n_fft: int,
+    win_length: int,
+    hop_length: int,
+    n_mels: int,
+    is_normalized: bool,
+    has_masks: bool,
+    stack: int,
+    subsample: int,
+    max_seconds: float,
+    num_lengths: int,
+    seed: int,
+) -> trireme._core.Source: ...
+def volume_source(
+    images: os.PathLike[str] | str,
+    labels: os.PathLike[str] | str,
+    patch,
+    intensities,
+    spacing,
+    is_random: bool,
+    seed: int,
+    keep_bytes: int,
+) -> trireme._core.Source: ...

@@ -7,12 +7,13 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from trireme import _core
-from trireme.fixed_records import FixedRecords
 from trireme.form import Form
 from trireme.mixed import Mixed
+from trireme.packed import Packed
 from trireme.padded import Padded
 from trireme.repeated import Repeated
 from trireme.skip_damaged import SkipDamaged
+from trireme.source_samples import SourceSamples
 
 Fields: TypeAlias = Mapping[str, torch.Tensor]
 Samples: TypeAlias = (
@@ -20,8 +21,9 @@ Samples: TypeAlias = (
     | tuple[torch.Tensor, ...]
     | Dataset[Any]
     | Padded
-    | FixedRecords
+    | SourceSamples
     | Mixed
+    | Packed
     | Repeated
     | SkipDamaged
 )
@@ -38,8 +40,8 @@ def to_source(
     """A source of the samples, and the form that batches of them have.
 
     data      tensors by name or in a tuple, each [num_samples, ...]; or a map-style data set of dicts, tuples or
-              tensors that are alike in shape and dtype, or differ as Padded says; or any of these in Repeated, Mixed
-              or SkipDamaged. Every rank reads samples by index.
+              tensors that are alike in shape and dtype, or differ as Padded says; or any of these in Repeated, Mixed,
+              Packed or SkipDamaged. Every rank reads samples by index.
     identity  tells these samples from others for a run that resumes; else a fingerprint of some of them.
     repeated  who augments samples where `data` is within it; skipping: whose damaged samples are passed over; part:
               which one of a mixture it is.
@@ -54,12 +56,19 @@ def to_source(
             for number, (one, _) in enumerate(data.parts)
         ]
         return data.source([source for source, _ in found]), found[0][1]
+    if isinstance(data, Packed):
+        if repeated is not None or skipping is not None:
+            raise TypeError(
+                "data is Packed, and augment and SkipDamaged take single samples; put them within it"
+            )
+        source, form = to_source(data.data, identity, part=part)
+        return _core.packed_source(source, data.row, data.max_segments, data.open_rows), form
     if isinstance(data, SkipDamaged):
         source, form = to_source(data.data, identity, repeated=repeated, skipping=data, part=part)
         return _core.skip_damaged(source, data.max_skipped, data.quarantine), form
     if repeated is not None:
         return _python_source(data, identity, repeated, skipping, part)
-    if isinstance(data, FixedRecords):
+    if isinstance(data, SourceSamples):
         return data.source, Form(data[0])
     if isinstance(data, TensorDataset):
         data = tuple(data.tensors)

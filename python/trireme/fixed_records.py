@@ -7,41 +7,20 @@ clicks = trireme.open_fixed_records(
 trireme.Session(model, loss, clicks, batch_size=2048, microbatch_size=256)
 """
 
-import operator
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import torch
 
 from trireme import _core
+from trireme.source_samples import SourceSamples
 
 Path: TypeAlias = str | os.PathLike[str]
 
 
-class FixedRecords(Sequence[dict[str, torch.Tensor]]):
-    """What `open_fixed_records` opens: as a Session's data it is read by C++, ahead of the steps, without Python.
-
-    Elsewhere a sequence of samples, and so a map-style data set. Safe to use from several threads.
-    """
-
-    def __init__(self, source: _core.Source) -> None:
-        self.source = source
-
-    def __len__(self) -> int:
-        return self.source.num_samples
-
-    def __getitem__(self, index: int) -> dict[str, torch.Tensor]:  # type: ignore[override]
-        place = operator.index(index)
-        return dict(_core.sample_of(self.source, place + len(self) if place < 0 else place))
-
-    def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
-        return (self[i] for i in range(len(self)))
-
-    @property
-    def reading(self) -> str:
-        """How they are read here, and why: past the system's cache or through it."""
-        return self.source.reading
+class FixedRecords(SourceSamples):
+    """What `open_fixed_records` opens; `reading` says whether past the system's cache or through it."""
 
 
 def open_fixed_records(

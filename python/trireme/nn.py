@@ -30,8 +30,10 @@ class _BatchNorm(torch.nn.modules.batchnorm._BatchNorm):
     for ReLU.
 
     relu       whether ReLU is last.
+    group_samples  that are normalised by statistics of their own, in training: each so many of the input, from the
+               first on; the last group has what is left. 0: all. Running statistics take the groups' mean.
     forward    input f32 [N, C, ...], contiguous or channels last (others are copied); residual of its shape, or None.
-    Errors     RuntimeError for other types and shapes, and fewer than 2 elements of a channel.
+    Errors     RuntimeError for other types and shapes, and fewer than 2 elements of a channel in a group.
     """
 
     def __init__(
@@ -42,9 +44,11 @@ class _BatchNorm(torch.nn.modules.batchnorm._BatchNorm):
         affine: bool = True,
         track_running_stats: bool = True,
         relu: bool = False,
+        group_samples: int = 0,
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats)
         self.relu = relu
+        self.group_samples = group_samples
 
     def forward(
         self,
@@ -57,7 +61,7 @@ class _BatchNorm(torch.nn.modules.batchnorm._BatchNorm):
             self.num_batches_tracked.add_(1)
             if self.momentum is None:
                 momentum = 1.0 / float(self.num_batches_tracked)
-        return torch.ops.trireme.batch_norm(
+        arguments = (
             input,
             self.weight,
             self.bias,
@@ -69,9 +73,13 @@ class _BatchNorm(torch.nn.modules.batchnorm._BatchNorm):
             residual,
             self.relu,
         )
+        if self.group_samples == 0:
+            return torch.ops.trireme.batch_norm(*arguments)
+        return torch.ops.trireme.batch_norm.grouped(*arguments, self.group_samples)
 
     def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, relu={self.relu}"
+        groups = f", group_samples={self.group_samples}" if self.group_samples else ""
+        return f"{super().extra_repr()}, relu={self.relu}{groups}"
 
 
 class BatchNorm1d(_BatchNorm, torch.nn.BatchNorm1d):
@@ -165,11 +173,13 @@ def _(
     residual: torch.Tensor | None,
     eps: float,
     relu: bool,
+    group_samples: int,
 ) -> Tensors:
     y, has_channels_last = _laid_out(input)
-    mean, variance, inverse = (input.new_empty((input.shape[1],)) for _ in range(3))
+    groups = -(-input.shape[0] // group_samples) if group_samples else 1
+    mean, variance, inverse = (input.new_empty((groups * input.shape[1],)) for _ in range(3))
     words = _mask_words(input, has_channels_last) if relu else 0
-    count = input.new_empty((1,), dtype=torch.float64)
+    count = input.new_empty((groups,), dtype=torch.float64)
     return y, mean, variance, inverse, count, input.new_empty((words,), dtype=torch.int16)
 
 
@@ -183,6 +193,7 @@ def _(
     count: torch.Tensor,
     mask: torch.Tensor,
     has_residual: bool,
+    group_samples: int,
 ) -> Tensors:
     is_masked = has_residual and mask.numel() > 0
     dresidual = torch.empty_like(x) if is_masked else x.new_empty((0,))

@@ -33,8 +33,9 @@ class Session:
                      rank's memory.
     loss             loss(model, batch) -> a 0-dim tensor, mean_loss(..), sum_loss(..), a list or dict of these. None:
                      what the model returns, or its `loss`.
-    data             tensors by name, or a map-style data set of samples that are alike; what open_fixed_records opens;
-                     any of these within Padded, Mixed, Repeated or SkipDamaged.
+    data             tensors by name, or a map-style data set of samples that are alike; what open_fixed_records,
+                     vision.open_images, speech.open_utterances or volume.open_volumes open;
+                     any of these within Padded, Mixed, Packed, Repeated or SkipDamaged.
     evaluation       the same, held out; `evaluate` and the run's options say when it is used.
     metrics          of all of the evaluation's samples, out of what `loss` returns as trireme.output(..): one of
                      trireme.metrics, as accuracy() or roc_auc(); a function of one's own; a list of these. On rank 0.

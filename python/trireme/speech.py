@@ -1,4 +1,4 @@
-"""Speech: the transducer (RNN-T), its loss and joint; word and character error rates.
+"""Speech: audio as samples; the transducer (RNN-T), its loss and joint; word and character error rates.
 
     joint = trireme.speech.transducer_joint(encoded, predicted, num_frames, num_labels, dropout_p=0.1)
     loss = trireme.speech.rnnt_loss(project(joint), labels, num_frames, num_labels, blank=0)
@@ -10,6 +10,7 @@ torch.export, and have a gradient, once. Formulas, sources and cost: packs/speec
 import torch
 
 from trireme import libraries
+from trireme.pack_sources import open_utterances
 from trireme.word_errors import align_words, cer, count_word_errors, wer
 
 libraries.load("trireme_speech")
@@ -20,6 +21,7 @@ __all__ = [
     "align_words",
     "cer",
     "count_word_errors",
+    "open_utterances",
     "rnnt_loss",
     "transducer_joint",
     "transducer_loss",

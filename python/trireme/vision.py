@@ -1,4 +1,5 @@
-"""Detection: suppression of overlapping boxes, regions of feature maps, COCO's metrics. Arguments as torchvision's.
+"""Images as samples. Detection: suppression of overlapping boxes, regions of feature maps, COCO's metrics. Arguments as
+torchvision's.
 
     keep = trireme.vision.batched_nms(boxes, scores, labels, iou_threshold=0.5)
     pooled = trireme.vision.roi_align(features, boxes, output_size=7, spatial_scale=1 / 16, aligned=True)
@@ -14,19 +15,23 @@ import torch
 
 from trireme import libraries
 from trireme.coco_evaluation import COCOeval, Params
+from trireme.pack_sources import Images, RandomCrop, open_images
 
 libraries.load("trireme_vision")
 _ops = torch.ops.trireme
 
 __all__ = [
     "COCOeval",
+    "Images",
     "Params",
+    "RandomCrop",
     "RoIAlign",
     "batched_nms",
     "fixed_nms",
     "fixed_nonzero",
     "hard_negatives",
     "nms",
+    "open_images",
     "roi_align",
     "ssd_loss",
     "ssd_targets",

@@ -1,4 +1,4 @@
-"""Volumes: connected components in 3 dimensions, with the arguments of cc3d; Dice.
+"""Volumes: NIfTI files as samples; connected components in 3 dimensions, with the arguments of cc3d; Dice.
 
     labels, count = trireme.volume.connected_components(volume, connectivity=26, return_N=True)
     sizes = trireme.volume.statistics(labels)["voxel_counts"]
@@ -12,6 +12,7 @@ import numpy as np
 
 from trireme import _packs
 from trireme._packs import Components
+from trireme.pack_sources import open_volumes as open_volumes
 
 _IN_3D = {6: 6, 18: 18, 26: 26}
 _IN_2D = {4: 6, 8: 26}

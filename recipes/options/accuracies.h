@@ -28,7 +28,22 @@ inline std::vector<std::string> names_of(const std::vector<std::filesystem::path
 /// `accuracy`, the part of the samples that is right, and behind it that of each file, `dev_accuracy` of
 /// `dev.tsv`, where there are several.
 ///
-/// names   of the files; none in a training, whose files are not told apart.
+/// is_there_B   the samples that count, as of places of packed rows.
+/// names        of the files; none in a training, whose files are not told apart.
+inline void add_accuracies_where(const torch::Tensor& is_there_B, const torch::Tensor& is_right_B,
+                                 const torch::Tensor& file_B, const std::vector<std::string>& names,
+                                 Losses& losses) {
+  const auto add = [&](const torch::Tensor& counts_B, const std::string& name) {
+    const auto num_right = is_right_B.logical_and(counts_B).sum().to(torch::kFloat);
+    losses.push_back(metric(sum_loss(num_right, counts_B.sum()), name));
+  };
+  add(is_there_B, "accuracy");
+  for (std::size_t f = 0; names.size() > 1 && f < names.size(); ++f) {
+    add((file_B == static_cast<std::int64_t>(f)).logical_and(is_there_B), names[f] + "_accuracy");
+  }
+}
+
+/// The same of all samples.
 inline void add_accuracies(const torch::Tensor& is_right_B, const torch::Tensor& file_B,
                            const std::vector<std::string>& names, Losses& losses) {
   losses.push_back(metric(mean_loss(is_right_B.to(torch::kFloat).mean()), "accuracy"));

@@ -141,6 +141,11 @@ void add_model_options(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_flag("--resnet50-plain-norms", options.has_plain_norms,
                "Norm, sum and ReLU by torch's operators, one after the other");
+  app.add_option(
+         "--resnet50-norm-samples", options.model.norm_samples,
+         "Samples of a microbatch whose statistics norms take together; 0: all of it. Never "
+         "of several microbatches or ranks")
+      ->capture_default_str();
   app.add_flag("--resnet50-channels-last", options.model.is_channels_last,
                "Channels of a pixel next to each other in memory");
   app.add_option("--resnet50-smoothing", options.smoothing, "Label smoothing")

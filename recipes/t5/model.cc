@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "packs/text/operators/segments.h"
+
 namespace trireme::recipes::t5 {
 namespace {
 
@@ -31,6 +33,19 @@ T5Impl::T5Impl(const Config& config) : config_(config) {
 
 torch::Tensor T5Impl::forward(const torch::Tensor& inputs_BS, const torch::Tensor& targets_BT) {
   return decode(shifted(targets_BT), encode(inputs_BS), inputs_BS);
+}
+
+torch::Tensor T5Impl::forward_rows(const torch::Tensor& inputs_BS, const torch::Tensor& segments_BS,
+                                   const torch::Tensor& targets_BMT) {
+  const std::int64_t num_samples = targets_BMT.size(1), length = targets_BMT.size(2);
+  const auto numbers_M1 = torch::arange(1, num_samples + 1, segments_BS.options()).unsqueeze(1);
+  const auto segments_1U = numbers_M1.expand({num_samples, length}).flatten().unsqueeze(0);
+  const auto seen_BU = shifted(targets_BMT.flatten(0, 1)).view_as(targets_BMT).flatten(1);
+  const auto memory_BSC =
+      encoder_(embedding_(inputs_BS), text::segment_bias(segments_BS, segments_BS));
+  return logits(decoder_(embedding_(seen_BU), memory_BSC,
+                         text::segment_bias(segments_1U, segments_BS),
+                         text::segment_bias(segments_1U, segments_1U)));
 }
 
 TargetLoss T5Impl::loss(const torch::Tensor& inputs_BS, const torch::Tensor& targets_BT) {

@@ -12,7 +12,7 @@
 
 namespace trireme::recipes::t5 {
 
-// Dims: B batch, S input positions, T target positions, C channels, V vocabulary.
+// Dims: B batch, S input positions, T target positions, C channels, V vocabulary; M samples of a row at most.
 
 /// Stands where a sequence has no token, and before the first target. Never a target.
 inline constexpr std::int64_t kPad = 0;
@@ -45,6 +45,14 @@ class T5Impl : public torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& inputs_BS, const torch::Tensor& targets_BT);
 
   TargetLoss loss(const torch::Tensor& inputs_BS, const torch::Tensor& targets_BT);
+
+  /// `forward` of rows that hold several samples (data::pack): each sees itself alone.
+  ///
+  /// inputs_BS, segments_BS   tokens, and of which sample each is, from 1 on; 0: padding.
+  /// targets_BMT              of sample m at m.
+  /// Returns                  logits [B, M x T, V].
+  torch::Tensor forward_rows(const torch::Tensor& inputs_BS, const torch::Tensor& segments_BS,
+                             const torch::Tensor& targets_BMT);
 
   /// The first half of `forward`: [B, S, C].
   torch::Tensor encode(const torch::Tensor& inputs_BS);

@@ -42,6 +42,7 @@ struct Options {
   std::optional<std::int64_t> inputs;
 
   ClassifyOptions classify;
+  std::int64_t row = 0, row_samples = 16;
 };
 
 /// How text goes to a model of a size, unless told otherwise.
@@ -148,12 +149,17 @@ class Data {
       return make_workload(options, *text_);
     }
     if (!pairs_) {
-      pairs_ =
-          read_pairs<text::PairToTextSource>(options.classify, "t5", tokenizer_of(options),
-                                             text::PairToTextOptions{.inputs = inputs_of(options)});
+      pairs_ = read_pairs<text::PairToTextSource>(
+          options.classify, "t5", tokenizer_of(options),
+          text::PairToTextOptions{.inputs = inputs_of(options), .has_lengths = options.row > 0});
       require_padding(pairs_->vocabulary);
     }
-    return make_classification(config_of(options, pairs_->vocabulary.vocabulary_size()), *pairs_);
+    std::optional<data::PackOptions> rows;
+    if (options.row > 0) {
+      rows = {.row = {{"inputs", options.row}}, .max_segments = options.row_samples};
+    }
+    return make_classification(config_of(options, pairs_->vocabulary.vocabulary_size()), *pairs_,
+                               rows);
   }
 
  private:
@@ -177,6 +183,17 @@ void add_model_options(CLI::App& app, Options& options) {
   app.add_option("--t5-dropout", options.dropout)->capture_default_str();
 }
 
+void add_row_options(CLI::App& app, Options& options) {
+  auto* row = app.add_option("--t5-classify-row", options.row,
+                             "Tokens of inputs of a row in which samples stand behind each other: "
+                             "little is padding; else each sample stands alone")
+                  ->needs("--t5-classify")
+                  ->excludes("--t5-classify-padded");
+  app.add_option("--t5-classify-row-samples", options.row_samples, "Samples of a row at most")
+      ->needs(row)
+      ->capture_default_str();
+}
+
 void add_sample_options(CLI::App& app, Options& options) {
   recipes::add_text_options(app, "t5", options.text);
   app.add_option("--t5-vocabulary", options.pieces,
@@ -193,8 +210,9 @@ Recipe make_recipe() {
   const auto add_classify = [](CLI::App& app, Options& options) {
     recipes::add_classify_options(app, "t5", options.classify);
   };
-  return recipe_of<Options, Data>({add_model_options, add_sample_options, add_classify},
-                                  {{std::string(text::kTokensDocument.format), show_tokens}});
+  return recipe_of<Options, Data>(
+      {add_model_options, add_sample_options, add_classify, add_row_options},
+      {{std::string(text::kTokensDocument.format), show_tokens}});
 }
 
 }  // namespace trireme::recipes::t5

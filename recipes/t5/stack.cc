@@ -62,8 +62,10 @@ DecoderImpl::DecoderImpl(const Config& config) : dropout_(config.dropout) {
 }
 
 torch::Tensor DecoderImpl::forward(torch::Tensor x_BTC, const torch::Tensor& memory_BSC,
-                                   const torch::Tensor& pad_bias) {
-  const DecoderLayerImpl::Shared shared{memory_BSC, bias_(x_BTC.size(1)), pad_bias};
+                                   const torch::Tensor& pad_bias, const torch::Tensor& own_bias) {
+  auto bias = bias_(x_BTC.size(1));
+  if (own_bias.defined()) bias = bias + own_bias;
+  const DecoderLayerImpl::Shared shared{memory_BSC, bias, pad_bias};
   x_BTC = text::drop(x_BTC, dropout_, is_training());
   for (const auto& layer : *layers_) x_BTC = layer->as<DecoderLayer>()->forward(x_BTC, shared);
   return text::drop(norm_(x_BTC), dropout_, is_training());

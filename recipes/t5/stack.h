@@ -79,8 +79,9 @@ class DecoderImpl : public torch::nn::Module {
   /// x_BTC        embedded targets, shifted -> [B, T, C].
   /// memory_BSC   the encoder's output.
   /// pad_bias     of the inputs, as T5Impl makes it; may be undefined.
+  /// own_bias     of the attention among targets, beside that of their places; may be undefined.
   torch::Tensor forward(torch::Tensor x_BTC, const torch::Tensor& memory_BSC,
-                        const torch::Tensor& pad_bias);
+                        const torch::Tensor& pad_bias, const torch::Tensor& own_bias = {});
 
  private:
   double dropout_;

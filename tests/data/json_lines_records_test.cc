@@ -33,7 +33,7 @@ TEST_F(JsonLinesRecordsTest, KeysAreTheFieldsOfALine) {
                                         "{\"text\": \"one \\u00e9\\n\", \"id\": 7}\n"
                                         "  {\"text\": \"\", \"tags\": [1, \"two\", null], \"in\": "
                                         "{\"b\": 2, \"a\": 1.50}} \r\n"),
-                                  write("b.jsonl", "{\"id\": true}")});
+                                  write("b.jsonl", "{\"is_so\": true}")});
   ASSERT_EQ(records.num_records(), 3);
   EXPECT_THAT(records.fields(0), ElementsAre("id", "text"));
   EXPECT_EQ(text_of(records.read(0, "text")), "one \xC3\xA9\n");
@@ -41,7 +41,7 @@ TEST_F(JsonLinesRecordsTest, KeysAreTheFieldsOfALine) {
   EXPECT_EQ(text_of(records.read(1, "text")), "");
   EXPECT_EQ(text_of(records.read(1, "tags")), R"([1,"two",null])");
   EXPECT_EQ(text_of(records.read(1, "in")), R"({"a":1.5,"b":2})");
-  EXPECT_EQ(text_of(records.read(2, "id")), "true");
+  EXPECT_EQ(text_of(records.read(2, "is_so")), "true");
   EXPECT_THAT(records.name(1), AllOf(HasSubstr("line 2 of "), HasSubstr("a.jsonl")));
   EXPECT_THAT(records.name(2), AllOf(HasSubstr("line 1 of "), HasSubstr("b.jsonl")));
 }

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "tests/data/folder_files.h"
+#include "tests/data/mds_file.h"
 #include "tests/data/packed_file.h"
 #include "trireme/base/json.h"
 
@@ -80,65 +81,18 @@ std::string bytes_of_hex(std::string_view digits) {
   return bytes;
 }
 
-template <typename Number>
-std::string bytes_of_number(Number number) {
-  return {reinterpret_cast<const char*>(&number), sizeof number};
-}
-
-using MdsSample = std::vector<std::string>;
-
-struct MdsColumn {
-  std::string name, encoding;
-  int bytes = -1;  ///< Below 0: values differ.
-};
-
 class MdsRecordsTest : public FolderFiles {
  protected:
-  static std::string shard_of(const std::vector<MdsColumn>& columns,
-                              const std::vector<MdsSample>& samples) {
-    const std::string between = "{}";  // writers put the columns there
-    auto at = static_cast<std::uint32_t>(4 * (samples.size() + 2) + between.size());
-    std::string head = bytes_of_number(static_cast<std::uint32_t>(samples.size()));
-    head += bytes_of_number(at);
-    std::string body;
-    for (const MdsSample& sample : samples) {
-      std::string sizes, values;
-      for (std::size_t c = 0; c < columns.size(); ++c) {
-        if (columns[c].bytes < 0) {
-          sizes += bytes_of_number(static_cast<std::uint32_t>(sample[c].size()));
-        }
-        values += sample[c];
-      }
-      body += sizes + values;
-      head += bytes_of_number(at + static_cast<std::uint32_t>(body.size()));
-    }
-    return head + between + body;
-  }
-
-  static Json entry_of(const std::string& name, const std::vector<MdsColumn>& columns,
-                       std::size_t num_samples, std::size_t bytes) {
-    Json entry = {{"version", 2}, {"format", "mds"}, {"samples", num_samples}};
-    entry["raw_data"] = {{"basename", name}, {"bytes", bytes}, {"hashes", Json::object()}};
-    entry["zip_data"] = nullptr;
-    entry["compression"] = nullptr;
-    for (const MdsColumn& column : columns) {
-      entry["column_names"].push_back(column.name);
-      entry["column_encodings"].push_back(column.encoding);
-      entry["column_sizes"].push_back(column.bytes < 0 ? Json() : Json(column.bytes));
-    }
-    return entry;
-  }
-
   void write_index(const std::vector<Json>& shards) const {
-    write("index.json", compact_text({{"version", 2}, {"shards", shards}}));
+    write("index.json", mds_index(shards));
   }
 
   /// One shard of two samples, `content` where it is given.
   void write_small(const std::string& content = {}) const {
     const std::vector<MdsSample> samples = {{"one", "1"}, {"three", "3"}};
-    const std::string shard = shard_of(small, samples);
+    const std::string shard = mds_shard(small, samples);
     write("0.mds", content.empty() ? shard : content);
-    write_index({entry_of("0.mds", small, 2, shard.size())});
+    write_index({mds_entry("0.mds", small, 2, shard.size())});
   }
 
   std::string complaint(ErrorKind kind = ErrorKind::kCorruptData) const {
@@ -164,9 +118,9 @@ TEST_F(MdsRecordsTest, FoldersOfAnotherWriterAreRead) {
       for (int k = 0; k < i; ++k) text += "caf\xC3\xA9";
       EXPECT_EQ(text_of(records.read(i, "text")), text);
       EXPECT_EQ(text_of(records.read(i, "raw")), std::string("\0\xFF", 2) + static_cast<char>(i));
-      EXPECT_EQ(text_of(records.read(i, "n")), bytes_of_number(std::int64_t{-i}));
+      EXPECT_EQ(text_of(records.read(i, "n")), mds_number(std::int64_t{-i}));
       EXPECT_EQ(text_of(records.read(i, "u8")), std::string(1, static_cast<char>(200 + i)));
-      EXPECT_EQ(text_of(records.read(i, "f")), bytes_of_number(static_cast<float>(i) + 0.5F));
+      EXPECT_EQ(text_of(records.read(i, "f")), mds_number(static_cast<float>(i) + 0.5F));
       EXPECT_EQ(text_of(records.read(i, "meta")), "{\"k\": [" + std::to_string(i) + ", null]}");
     }
     EXPECT_EQ(text_of(records.read(2, "h")), std::string("\0\x3C", 2)) << "1.0";
@@ -193,8 +147,8 @@ TEST_F(MdsRecordsTest, WhatIsWrittenIsReadInEveryPacking) {
       }
     }
     const std::string name = "part" + std::to_string(s) + "/x.mds";
-    const std::string shard = shard_of(columns, samples);
-    shards.push_back(entry_of(name, columns, samples.size(), shard.size()));
+    const std::string shard = mds_shard(columns, samples);
+    shards.push_back(mds_entry(name, columns, samples.size(), shard.size()));
     const std::string ending = s % 3 == 0 ? "" : s % 3 == 1 ? ".zstd" : ".gz";
     write(name + ending, s % 3 == 0 ? shard : s % 3 == 1 ? zstd(shard) : gzip(shard));
     if (s % 3 != 0) shards.back()["zip_data"] = {{"basename", name + ending}};
@@ -211,7 +165,7 @@ TEST_F(MdsRecordsTest, WhatIsWrittenIsReadInEveryPacking) {
 }
 
 TEST_F(MdsRecordsTest, AShardThatIsNotAsTheIndexSaysIsRefused) {
-  const std::string whole = shard_of(small, {{"one", "1"}, {"three", "3"}});
+  const std::string whole = mds_shard(small, {{"one", "1"}, {"three", "3"}});
   for (std::size_t bytes = 1; bytes < whole.size(); ++bytes) {
     write_small(whole.substr(0, bytes));
     EXPECT_THAT(complaint(),
@@ -224,7 +178,7 @@ TEST_F(MdsRecordsTest, AShardThatIsNotAsTheIndexSaysIsRefused) {
     EXPECT_THAT(complaint(), HasSubstr("0.mds' has ")) << at;
   }
   write_small();
-  write_index({entry_of("0.mds", small, 200, whole.size())});
+  write_index({mds_entry("0.mds", small, 200, whole.size())});
   EXPECT_THAT(complaint(), HasSubstr("is too short for 200 samples"));
   write("0.mds", "");
   EXPECT_THAT(complaint(), HasSubstr("0.mds' is empty"));
@@ -238,9 +192,9 @@ TEST_F(MdsRecordsTest, AnIndexThatIsNoneIsRefused) {
   EXPECT_THAT(complaint(), HasSubstr("index.json' is not valid JSON"));
   write_index({});
   EXPECT_THAT(complaint(), HasSubstr("there are no shards"));
-  const std::string shard = shard_of(small, {{"one", "1"}});
+  const std::string shard = mds_shard(small, {{"one", "1"}});
   write("0.mds", shard);
-  const Json good = entry_of("0.mds", small, 1, shard.size());
+  const Json good = mds_entry("0.mds", small, 1, shard.size());
   const auto changed = [&](const char* key, const Json& value, ErrorKind kind) {
     Json bad = good;
     bad[key] = value;
@@ -248,8 +202,9 @@ TEST_F(MdsRecordsTest, AnIndexThatIsNoneIsRefused) {
     return complaint(kind);
   };
   constexpr auto kCorrupt = ErrorKind::kCorruptData, kInvalid = ErrorKind::kInvalidArgument;
-  EXPECT_THAT(changed("column_names", {"text", "class"}, kCorrupt),
-              AllOf(HasSubstr("index.json'.shards[1]"), HasSubstr("not those of the first shard")));
+  EXPECT_THAT(
+      changed("column_names", {"text", "class"}, kCorrupt),
+      AllOf(HasSubstr("index.json'.shards[1]"), HasSubstr("expected that of the first shard")));
   EXPECT_THAT(changed("column_encodings", {"str", "int8"}, kCorrupt), HasSubstr("shards[1]"));
   EXPECT_THAT(changed("column_encodings", {"str"}, kCorrupt), HasSubstr("one for each name"));
   EXPECT_THAT(changed("column_sizes", {nullptr, -1}, kCorrupt), HasSubstr("column_sizes[1]"));
@@ -266,7 +221,7 @@ TEST_F(MdsRecordsTest, AnIndexThatIsNoneIsRefused) {
 }
 
 TEST_F(MdsRecordsTest, WhatCannotBeReadIsNamed) {
-  std::string content = shard_of(small, {{"one", "1"}, {"three", "3"}});
+  std::string content = mds_shard(small, {{"one", "1"}, {"three", "3"}});
   content[content.size() - 10] ^= 2;  // the size of the last text
   write_small(content);
   const MdsRecords records(folder);
@@ -285,9 +240,9 @@ TEST_F(MdsRecordsTest, WhatCannotBeReadIsNamed) {
 TEST_F(MdsRecordsTest, IdentityTellsColumnsAndSizesButNoNames) {
   const auto identity = [&](const std::string& name, const std::vector<MdsColumn>& columns,
                             const std::vector<MdsSample>& samples) {
-    const std::string shard = shard_of(columns, samples);
+    const std::string shard = mds_shard(columns, samples);
     write(name, shard);
-    write_index({entry_of(name, columns, samples.size(), shard.size())});
+    write_index({mds_entry(name, columns, samples.size(), shard.size())});
     return MdsRecords(folder).identity();
   };
   const std::string base = identity("a.mds", small, {{"one", "1"}});

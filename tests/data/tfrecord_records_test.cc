@@ -95,7 +95,9 @@ TEST_F(TfrecordRecordsTest, WhatIsWrittenIsReadInEveryPacking) {
     TfFeatures& features = written.emplace_back();
     for (std::uint64_t k = random() % 4; k > 0; --k) {
       // Sizes about those at which heads are read alone.
-      features.emplace_back("f" + std::to_string(k), value(i % 7 == 0 ? 20000 : 40));
+      TfValue own = value(i % 7 == 0 ? 20000 : 40);
+      const std::string kind = std::to_string(own.index());  // a field has one
+      features.emplace_back("f" + std::to_string(k) + "." + kind, std::move(own));
     }
     shards[i / 100] += tf_record(tf_example(features));
   }

@@ -179,7 +179,8 @@ OPERATORS: dict[str, tuple[Any, Values]] = {
     "token_rows": (ops.token_rows, (torch.tensor([5, 2]), 5)),
     "_order_tokens": (ops._order_tokens, (torch.tensor([5, 2]), 5)),
     "instance_norm": (ops.instance_norm, (random(3, 4, 5, 2).requires_grad_(), *NORM[1:])),
-    "_batch_norm": (ops._batch_norm, (*NORM, random(3, 4, 5, 2), 1e-5, True)),
+    "_batch_norm": (ops._batch_norm, (*NORM, random(3, 4, 5, 2), 1e-5, True, 0)),
+    "_batch_norm, of groups": (ops._batch_norm, (*NORM, None, 1e-5, True, 2)),
     "_instance_norm": (ops._instance_norm, (*NORM, 1e-5, True)),
 }
 

@@ -76,6 +76,15 @@ std::string line_name(const ShardFiles& shards, const RecordIndex::Place& place)
   return "line " + std::to_string(place.number + 1) + " of " + shards.path(place.shard).string();
 }
 
+/// For FieldKinds.
+std::string_view kind_of(const Json& value) {
+  if (value.is_string()) return "a text";
+  if (value.is_number()) return "a number";
+  if (value.is_boolean()) return "true or false";
+  if (value.is_array()) return "a list";
+  return value.is_object() ? "an object" : "";
+}
+
 Json parse_line(const ShardFiles& shards, const RecordIndex::Place& place) {
   return parse_json(shards.read_text(place.shard, place.begin, place.end),
                     line_name(shards, place));
@@ -94,8 +103,15 @@ void JsonLinesRecords::add_shard(int shard) {
   shards_.scan(shard, [&](std::span<const std::byte> piece) { lines.add(piece); });
   lines.finish();
   const std::int64_t count = index_.finish_shard(shards_.num_bytes(shard));
-  parse_line(shards_, index_.at(num_records() - count, kJsonLines));
-  parse_line(shards_, index_.at(num_records() - 1, kJsonLines));
+  learn_kinds(num_records() - count);
+  learn_kinds(num_records() - 1);
+}
+
+void JsonLinesRecords::learn_kinds(std::int64_t index) {
+  const Json record = parse_line(shards_, index_.at(index, kJsonLines));
+  for (const auto& [field, value] : record.items()) {
+    naming_record(*this, index, [&] { kinds_.learn(*this, index, field, kind_of(value)); });
+  }
 }
 
 std::vector<std::string> JsonLinesRecords::fields(std::int64_t index) const {
@@ -116,6 +132,7 @@ std::vector<std::byte> JsonLinesRecords::read(std::int64_t index, std::string_vi
                                                  std::string(field) + "'; it has" +
                                                  (names.empty() ? " none" : names));
   }
+  naming_record(*this, index, [&] { kinds_.check(*this, field, kind_of(*found)); });
   const std::string text =
       found->is_string() ? found->get_ref<const std::string&>() : compact_text(*found);
   const auto bytes = std::as_bytes(std::span(text));

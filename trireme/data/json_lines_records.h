@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trireme/data.h"
+#include "trireme/data/field_kinds.h"
 #include "trireme/data/record_index.h"
 #include "trireme/data/shard_files.h"
 
@@ -15,7 +16,8 @@ namespace trireme::data {
 /// the fields.
 ///
 /// A text has the bytes of its value, in UTF-8, escapes resolved; any other value its JSON text, as `compact_text` writes it.
-/// Fields of a record are sorted by name. Lines may differ in their fields.
+/// Fields of a record are sorted by name. Lines may differ in their fields, but a field is of one kind in all of them, or null:
+/// a text, a number, true or false, a list or an object.
 ///
 /// Making one looks for the lines of all shards; a line is parsed when it is read, but for the first and the last of each
 /// shard, which shows one that is cut off.
@@ -26,7 +28,8 @@ namespace trireme::data {
 class JsonLinesRecords : public RecordSource {
  public:
   /// Errors   those of ShardFiles; kCorruptData, naming shard and line, for an empty line, one that has no object, or a
-  ///          first or last one that is not valid JSON.
+  ///          first or last one that is not valid JSON, or has a field of another kind than the first one that had it. Of
+  ///          `read`: the same for the line that is read.
   explicit JsonLinesRecords(std::vector<std::filesystem::path> shards,
                             const UnpackOptions& packed = {});
 
@@ -38,9 +41,11 @@ class JsonLinesRecords : public RecordSource {
 
  private:
   void add_shard(int shard);
+  void learn_kinds(std::int64_t index);
 
   ShardFiles shards_;
   RecordIndex index_;
+  FieldKinds kinds_;
 };
 
 }  // namespace trireme::data

@@ -82,10 +82,26 @@ struct MdsRecords::Index {
     }
     std::vector<Column> of_shard = columns_of(shard);
     if (files.empty()) columns = of_shard;
-    if (of_shard != columns) field.fail("its columns are not those of the first shard");
+    check_columns(field, of_shard);
     num_samples.push_back(shard.required("samples").integer(1));
     num_bytes.push_back(JsonObject(shard.required("raw_data")).required("bytes").integer(1));
     files.push_back(file_of(shard, folder));
+  }
+
+  /// Fails, naming the first column that is not that of the first shard.
+  void check_columns(const JsonField& shard, const std::vector<Column>& of_shard) const {
+    const auto text = [](const std::vector<Column>& all, std::size_t c) {
+      if (c >= all.size()) return std::string("none");
+      const std::string size =
+          all[c].bytes < 0 ? "" : " of " + std::to_string(all[c].bytes) + " bytes";
+      return "'" + all[c].name + "' as " + all[c].encoding + size;
+    };
+    for (std::size_t c = 0; c < std::max(columns.size(), of_shard.size()); ++c) {
+      const std::string own = text(of_shard, c), expected = text(columns, c);
+      if (own == expected) continue;
+      shard.fail("column " + std::to_string(c) + " is " + own +
+                 "; expected that of the first shard, " + expected);
+    }
   }
 
   static std::vector<Column> columns_of(JsonObject& shard) {

@@ -23,4 +23,14 @@ auto read_for(const RecordSource& records, std::int64_t index, std::string_view 
   }
 }
 
+/// Calls `action`; its errors get the record in front.
+template <typename Action>
+void naming_record(const RecordSource& records, std::int64_t index, Action action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    throw Error(error.kind(), records.name(index) + ": " + error.message());
+  }
+}
+
 }  // namespace trireme::data

@@ -114,6 +114,14 @@ std::vector<std::byte> single_bytes_of(Bytes list) {
   return {values.front().begin(), values.front().end()};
 }
 
+/// The list that a feature is; nothing where it is empty.
+std::optional<WireField> feature_list(Bytes feature) {
+  while (const auto list = take_field(feature)) {
+    if (list->type == WireType::kLength) return list;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 TfExample::TfExample(Bytes message) {
@@ -144,18 +152,23 @@ std::vector<std::byte> TfExample::read(std::string_view name) const {
                                                  (there.empty() ? " none" : there));
   }
   try {
-    Bytes message = feature->message;
-    while (const auto list = take_field(message)) {
-      if (list->type != WireType::kLength) continue;
-      if (list->number == 1) return single_bytes_of(list->bytes);
-      auto values = list->number == 2 ? floats_of(list->bytes) : ints_of(list->bytes);
-      if (values.empty()) refuse_example("is a list without numbers");
-      return values;
-    }
-    refuse_example("is empty");
+    const auto list = feature_list(feature->message);
+    if (!list) refuse_example("is empty");
+    if (list->number == 1) return single_bytes_of(list->bytes);
+    auto values = list->number == 2 ? floats_of(list->bytes) : ints_of(list->bytes);
+    if (values.empty()) refuse_example("is a list without numbers");
+    return values;
   } catch (const Error& error) {
     throw Error(error.kind(), "field '" + std::string(name) + "' " + error.message());
   }
+}
+
+std::string_view TfExample::kind_of(std::string_view name) const {
+  const auto feature = std::ranges::find(features_, name, &Feature::name);
+  if (feature == features_.end()) return {};
+  const auto list = feature_list(feature->message);
+  if (!list) return {};
+  return list->number == 1 ? "bytes" : list->number == 2 ? "floats" : "integers";
 }
 
 }  // namespace trireme::data

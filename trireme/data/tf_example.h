@@ -31,6 +31,9 @@ class TfExample {
   ///          bytes list has other than one: where one ends and the next begins would be lost.
   std::vector<std::byte> read(std::string_view name) const;
 
+  /// `bytes`, `floats` or `integers`: what `read` gives; nothing where there is no such feature, or it is empty.
+  std::string_view kind_of(std::string_view name) const;
+
  private:
   struct Feature {
     std::string_view name;

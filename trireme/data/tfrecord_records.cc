@@ -82,6 +82,7 @@ TfrecordRecords::TfrecordRecords(std::vector<std::filesystem::path> shards,
 }
 
 void TfrecordRecords::add_shard(int shard) {
+  const std::int64_t first = num_records();
   const std::int64_t end = shards_.num_bytes(shard);
   HeadReader heads(shards_, shard);
   std::int64_t begin = 0;
@@ -103,7 +104,7 @@ void TfrecordRecords::add_shard(int shard) {
     index_.add(begin);
     begin += kHeadBytes + static_cast<std::int64_t>(length) + kTailBytes;
   }
-  index_.finish_shard(end);
+  if (index_.finish_shard(end) > 0) learn_kinds(first);
 }
 
 template <typename Use>
@@ -124,13 +125,32 @@ auto TfrecordRecords::with_example(std::int64_t index, Use use) const {
   }
 }
 
+/// Of a record that is damaged nothing is learned: reading it says so.
+void TfrecordRecords::learn_kinds(std::int64_t index) {
+  std::vector<std::pair<std::string, std::string_view>> kinds;
+  try {
+    with_example(index, [&](const TfExample& example) {
+      for (std::string& name : example.names()) kinds.emplace_back(name, example.kind_of(name));
+    });
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kCorruptData) throw;
+    return;
+  }
+  naming_record(*this, index, [&] {
+    for (const auto& [name, kind] : kinds) kinds_.learn(*this, index, name, kind);
+  });
+}
+
 std::vector<std::string> TfrecordRecords::fields(std::int64_t index) const {
   return with_example(index, [](const TfExample& example) { return example.names(); });
 }
 
 std::vector<std::byte> TfrecordRecords::read(std::int64_t index, std::string_view field) const {
   return read_for(*this, index, field, [&] {
-    return with_example(index, [&](const TfExample& example) { return example.read(field); });
+    return with_example(index, [&](const TfExample& example) {
+      kinds_.check(*this, field, example.kind_of(field));
+      return example.read(field);
+    });
   });
 }
 

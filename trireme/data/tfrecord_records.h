@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trireme/data.h"
+#include "trireme/data/field_kinds.h"
 #include "trireme/data/record_index.h"
 #include "trireme/data/shard_files.h"
 
@@ -15,7 +16,8 @@ namespace trireme::data {
 ///
 ///     length u64 | its checksum u32 | message | its checksum u32      little-endian; CRC32C, turned and shifted
 ///
-/// Making one reads all lengths and checks them; a message's checksum is checked when it is read.
+/// Making one reads all lengths and checks them, and each shard's first record: a feature is of one kind in all of them. A
+/// message's checksum is checked when it is read.
 ///
 /// Cost     8 bytes of memory a record; compressed shards (`.gz`, `.zst`) are unpacked (shard_files.h). Reading a field
 ///          opens and closes the shard and reads the record.
@@ -23,8 +25,9 @@ namespace trireme::data {
 /// Source   tensorflow.org, "TFRecord and tf.train.Example".
 class TfrecordRecords : public RecordSource {
  public:
-  /// Errors   those of ShardFiles; kCorruptData, naming shard and record, where a length does not match its checksum, or a
-  ///          shard is cut off.
+  /// Errors   those of ShardFiles; kCorruptData, naming shard and record, where a length does not match its checksum, a
+  ///          shard is cut off, or its first record has a feature of another kind than the first one that had it.
+  ///          Of `read`: the same of the record that is read.
   explicit TfrecordRecords(std::vector<std::filesystem::path> shards,
                            const UnpackOptions& packed = {});
 
@@ -36,6 +39,7 @@ class TfrecordRecords : public RecordSource {
 
  private:
   void add_shard(int shard);
+  void learn_kinds(std::int64_t index);
 
   /// Calls `use` with the features of a record.
   template <typename Use>
@@ -43,6 +47,7 @@ class TfrecordRecords : public RecordSource {
 
   ShardFiles shards_;
   RecordIndex index_;
+  FieldKinds kinds_;
 };
 
 }  // namespace trireme::data

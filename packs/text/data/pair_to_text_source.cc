@@ -44,6 +44,7 @@ PairToTextSource::PairToTextSource(std::vector<std::filesystem::path> files,
   }
   for (const ClassifiedPairs::Pair& pair : all.pairs) add(pair, tokenizer);
   padded_ = padded_to("inputs", options_.padded, options_.inputs);
+  if (options_.has_lengths && padded_.empty()) padded_ = {{{"inputs", options_.inputs}}};
   fields_ = {{"inputs",
               Dtype::kI32,
               {options_.inputs},

@@ -18,6 +18,8 @@ struct PairToTextOptions {
   std::int64_t inputs = 128;  ///< Tokens of a sample's inputs at most, the end token too.
   /// Lengths of inputs that are padded to beside the longest, ascending; none: all are as long.
   std::vector<std::int64_t> padded;
+  bool has_lengths =
+      false;  ///< Samples have lengths of their own, also where `padded` is empty: for data::pack.
   PairColumns columns;
   std::vector<std::string> labels;  ///< That there may be; none: those of the files, sorted.
 };
@@ -30,7 +32,7 @@ struct PairToTextOptions {
 ///
 /// Before each text stands the name of its column; while inputs are too long, the longer text loses its last token.
 ///
-/// Lengths  `inputs`, where samples are padded to several.
+/// Lengths  `inputs`, where samples are padded to several, or `has_lengths`.
 /// Fields   all i32: `inputs` [inputs] and `targets` [those of the longest label], padding behind them; `label` [], its
 ///          number; `file` [], from which of the files it is.
 /// Cost     all tokens in memory, 4 bytes each.

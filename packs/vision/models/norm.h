@@ -18,7 +18,9 @@ namespace trireme::vision {
 /// its count of batches.
 class FusedNormImpl : public torch::nn::Module {
  public:
-  FusedNormImpl(std::int64_t channels, bool is_fused) : is_fused_(is_fused) {
+  /// group_samples   FusedBatchNormOptions's; of the fused form alone.
+  FusedNormImpl(std::int64_t channels, bool is_fused, std::int64_t group_samples = 0)
+      : is_fused_(is_fused), group_samples_(group_samples) {
     tensors_.weight = register_parameter("weight", torch::ones(channels));
     tensors_.bias = register_parameter("bias", torch::zeros(channels));
     tensors_.running_mean = register_buffer("running_mean", torch::zeros(channels));
@@ -49,7 +51,8 @@ class FusedNormImpl : public torch::nn::Module {
                                     .momentum = kMomentum,
                                     .epsilon = kEpsilon,
                                     .residual = residual,
-                                    .has_relu = has_relu});
+                                    .has_relu = has_relu,
+                                    .group_samples = group_samples_});
     }
     auto y = torch::batch_norm(x, tensors_.weight, tensors_.bias, tensors_.running_mean,
                                tensors_.running_var, is_training(), kMomentum, kEpsilon,
@@ -59,6 +62,7 @@ class FusedNormImpl : public torch::nn::Module {
   }
 
   bool is_fused_;
+  std::int64_t group_samples_;
   operators::BatchNormTensors tensors_;
 };
 TORCH_MODULE(FusedNorm);

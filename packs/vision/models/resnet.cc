@@ -34,6 +34,10 @@ Conv2d make_convolution(const Conv2dOptions& options) {
   return convolution;
 }
 
+FusedNorm make_norm(std::int64_t channels, const ResNetConfig& config) {
+  return FusedNorm(channels, config.has_fused_norms, config.norm_samples);
+}
+
 /// What the shortcut passes through where a block changes the shape.
 struct Downsample : torch::nn::Module {
   Downsample(const Conv2d& convolution, const FusedNorm& norm) {
@@ -55,6 +59,10 @@ void check(const ResNetConfig& config) {
   // oneDNN of torch 2.15 writes beyond its memory in the backward of convolutions of 4 channels.
   require(config.width >= 8 && config.width <= kMost, "the width is from 8 to 2^20", config.width);
   require(config.num_classes >= 1, "there is a class at least", config.num_classes);
+  require(config.norm_samples >= 0, "a norm's group has samples, or 0: all", config.norm_samples);
+  require(config.norm_samples == 0 || config.has_fused_norms,
+          "plain norms know no groups of samples; take fused ones, or groups of 0: all",
+          config.norm_samples);
 }
 
 ResidualBlockImpl::ResidualBlockImpl(const ResNetConfig& config, std::int64_t in,
@@ -72,15 +80,14 @@ ResidualBlockImpl::ResidualBlockImpl(const ResNetConfig& config, std::int64_t in
   norms_.back()->begin_with_zero();
   if (stride == 1 && in == outputs_) return;
   shortcut_ = make_convolution(square(in, outputs_, 1, stride));
-  shortcut_norm_ = FusedNorm(outputs_, config.has_fused_norms);
+  shortcut_norm_ = make_norm(outputs_, config);
   register_module("downsample", std::make_shared<Downsample>(shortcut_, shortcut_norm_));
 }
 
 void ResidualBlockImpl::add(const Conv2dOptions& options, const ResNetConfig& config) {
   const std::string number = std::to_string(convolutions_.size() + 1);
   convolutions_.push_back(register_module("conv" + number, make_convolution(options)));
-  norms_.push_back(
-      register_module("bn" + number, FusedNorm(options.out_channels(), config.has_fused_norms)));
+  norms_.push_back(register_module("bn" + number, make_norm(options.out_channels(), config)));
 }
 
 torch::Tensor ResidualBlockImpl::forward(const torch::Tensor& x_BCHW) {
@@ -100,7 +107,7 @@ ResNetTrunkImpl::ResNetTrunkImpl(const ResNetConfig& config,
   const auto stem =
       config.has_small_stem ? square(3, channels_, 3) : square(3, channels_, 7, /*stride=*/2);
   stem_ = register_module("conv1", make_convolution(stem));
-  stem_norm_ = register_module("bn1", FusedNorm(channels_, config.has_fused_norms));
+  stem_norm_ = register_module("bn1", make_norm(channels_, config));
   const auto& counts = blocks_by_depth().at(config.depth);
   for (std::size_t group = 0; group < strides.size(); ++group) {
     register_module("layer" + std::to_string(group + 1),

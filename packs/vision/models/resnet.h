@@ -26,6 +26,8 @@ struct ResNetConfig {
   bool has_small_stem = false;
   /// By operators::batch_norm; else by torch's: equal but for rounding.
   bool has_fused_norms = true;
+  /// Samples of a microbatch whose statistics norms take together in training; 0: all of it. Fused norms alone.
+  std::int64_t norm_samples = 0;
   /// Images are brought to this layout, in which all else then is.
   bool is_channels_last = false;
 

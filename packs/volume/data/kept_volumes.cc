@@ -4,15 +4,20 @@
 
 namespace trireme::volume {
 
-KeptVolumes::KeptVolumes(std::vector<VolumeFiles> files, std::int64_t max_bytes)
-    : files_(std::move(files)), room_(max_bytes), slots_(std::make_unique<Slot[]>(files_.size())) {}
+KeptVolumes::KeptVolumes(std::vector<VolumeFiles> files, const KeptVolumeOptions& options)
+    : files_(std::move(files)),
+      spacing_(options.spacing),
+      room_(options.max_bytes),
+      slots_(std::make_unique<Slot[]>(files_.size())) {}
 
 std::shared_ptr<const LabelledVolume> KeptVolumes::get(std::int64_t index) const {
   Slot& slot = slots_[static_cast<std::size_t>(index)];
   const std::scoped_lock lock(slot.mutex);
   if (slot.volume) return slot.volume;
-  auto volume =
-      std::make_shared<const LabelledVolume>(read_volume(files_[static_cast<std::size_t>(index)]));
+  const VolumeFiles& files = files_[static_cast<std::size_t>(index)];
+  LabelledVolume own = read_volume(files);
+  if (spacing_ && own.spacing != *spacing_) own = resampled(own, *spacing_, files.name);
+  auto volume = std::make_shared<const LabelledVolume>(std::move(own));
   if (take_room(volume->num_bytes())) slot.volume = volume;
   return volume;
 }

@@ -139,7 +139,24 @@ LabelledVolume read_volume(const VolumeFiles& files) {
     fail_case(files, "labels of " + to_text(labels.header.shape) + " voxels, a volume of " +
                          to_text(image.header.shape));
   }
-  return {image.header.shape, std::move(image.values), as_bytes(files, labels.values)};
+  return {image.header.shape, image.header.spacing, std::move(image.values),
+          as_bytes(files, labels.values)};
+}
+
+LabelledVolume resampled(const LabelledVolume& volume, const Spacing& spacing,
+                         const std::string& name) {
+  const data::ReadTimer timer("resample");
+  LabelledVolume result{.spacing = spacing};
+  try {
+    result.shape = resampled_shape(volume.shape, volume.spacing, spacing);
+  } catch (const Error& error) {
+    throw Error(error.kind(), "case " + name + ": " + error.message());
+  }
+  result.values.resize(static_cast<std::size_t>(result.shape.count()));
+  result.labels.resize(result.values.size());
+  resample_linear(volume.shape, volume.values.data(), result.shape, result.values.data());
+  resample_nearest(volume.shape, volume.labels.data(), result.shape, result.labels.data());
+  return result;
 }
 
 }  // namespace trireme::volume

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "packs/volume/data/nifti.h"
+#include "packs/volume/kernels/resample.h"
 
 namespace trireme::volume {
 
@@ -27,6 +28,7 @@ std::vector<VolumeFiles> find_volumes(const std::filesystem::path& images,
 /// A case in memory.
 struct LabelledVolume {
   VolumeShape shape;
+  Spacing spacing = {};  ///< Of the image's file.
   std::vector<float> values;
   std::vector<std::uint8_t> labels;
 
@@ -37,5 +39,12 @@ struct LabelledVolume {
 ///          not from 0 to 255.
 /// Parts    "read" and "decode" (data::ReadTimer).
 LabelledVolume read_volume(const VolumeFiles& files);
+
+/// A case at another spacing: values by resample_linear, labels by resample_nearest, in resampled_shape.
+///
+/// Errors   of resampled_shape, naming the case.
+/// Parts    "resample".
+LabelledVolume resampled(const LabelledVolume& volume, const Spacing& spacing,
+                         const std::string& name);
 
 }  // namespace trireme::volume

@@ -17,7 +17,7 @@ namespace trireme::volume {
 namespace {
 
 /// The transforms by number, each with a stream of its own: one more changes no other.
-enum class Transform : std::uint8_t { kCrop, kFlip };
+enum class Transform : std::uint8_t { kCrop, kFlip, kBrightness, kNoise };
 
 std::uint64_t stream_of(const VolumeOptions& options, data::Sample sample, Transform transform) {
   return stream_seed(options.seed, {static_cast<std::uint64_t>(sample.index),
@@ -45,11 +45,13 @@ VolumeOptions checked(const VolumeOptions& options) {
                    "; expected a range, a number and one above 0");
   }
   if (options.keep_bytes < 0) refuse_volumes("keep_bytes is below 0");
+  if (options.spacing) resampled_shape({1, 1, 1}, *options.spacing, *options.spacing);  // checks it
   if (!options.random) return options;
   const double flip = options.random->flip_probability;
   if (!(flip >= 0 && flip <= 1)) {
     refuse_volumes("flip_probability is " + std::to_string(flip) + ", expected within [0, 1]");
   }
+  check_intensities(options.random->intensities);
   choose_crop(crop_of(options), {options.patch, {}}, 0, 0);  // checks the rest
   return options;
 }
@@ -94,7 +96,8 @@ struct VolumeSource::Places {
 };
 
 VolumeSource::VolumeSource(std::vector<VolumeFiles> files, const VolumeOptions& options)
-    : options_(checked(options)), volumes_(std::move(files), options.keep_bytes) {
+    : options_(checked(options)),
+      volumes_(std::move(files), {.spacing = options.spacing, .max_bytes = options.keep_bytes}) {
   const auto& [depth, height, width] = options.patch;
   fields_ = {{"image", Dtype::kF32, {1, depth, height, width}},
              {"label", Dtype::kU8, {depth, height, width}}};
@@ -134,6 +137,13 @@ VolumeSource::Places VolumeSource::places_of(data::Sample sample,
   return places;
 }
 
+RandomIntensities VolumeSource::intensities_of(data::Sample sample) const {
+  const RandomIntensityOptions none = {.brightness_probability = 0, .noise_probability = 0};
+  return {options_.random ? options_.random->intensities : none,
+          stream_of(options_, sample, Transform::kBrightness),
+          stream_of(options_, sample, Transform::kNoise)};
+}
+
 void VolumeSource::read(data::Sample sample,
                         std::span<const std::span<std::byte>> destinations) const {
   data::check_read("volumes", *this, sample, destinations);
@@ -142,6 +152,8 @@ void VolumeSource::read(data::Sample sample,
   const data::ReadTimer timer("crop");
   const auto& [zs, ys, xs] = places.of_axis;
   const auto [low, high, mean, deviation] = options_.intensities;
+  const RandomIntensities random = intensities_of(sample);
+  std::int64_t place = 0;  // in the patch
   std::vector<float> row(xs.size());
   std::byte *image = destinations[0].data(), *label = destinations[1].data();
   for (const std::int64_t z : zs) {
@@ -152,6 +164,8 @@ void VolumeSource::read(data::Sample sample,
         row[i] = (std::clamp(volume->values[at], low, high) - mean) / deviation;
         *label++ = static_cast<std::byte>(volume->labels[at]);
       }
+      random.apply(place, row);
+      place += std::ssize(row);
       std::memcpy(image, row.data(), row.size() * sizeof(float));
       image += row.size() * sizeof(float);
     }
@@ -173,9 +187,14 @@ std::string VolumeSource::identity() const {
   Json json = {{"kind", "volumes"},
                {"cases", cases},
                {"patch", options_.patch.sides()},
+               {"spacing", options_.spacing ? Json(*options_.spacing) : Json()},
                {"intensities", {scale.low, scale.high, scale.mean, scale.deviation}}};
   if (const auto& random = options_.random) {
+    const RandomIntensityOptions& change = random->intensities;
     json["random"] = {random->foreground_share, random->num_objects, random->flip_probability};
+    json["brightness"] = {change.brightness_probability, change.brightness_low,
+                          change.brightness_high};
+    json["noise"] = {change.noise_probability, change.noise_deviation};
     json["seed"] = options_.seed;
   }
   return sha256(compact_text(json));

@@ -108,6 +108,8 @@ def main() -> None:
     (FOLDER / "negative.arrow").write_bytes(negative())
     narrow = pa.table({"id": pa.array([1, 2], pa.int32()), "word": pa.array(["a", "b"])})
     pq.write_table(narrow, FOLDER / "other.parquet")
+    with pa.ipc.new_file(FOLDER / "other.arrow", narrow.schema) as writer:
+        writer.write_table(narrow)
 
 
 if __name__ == "__main__":

@@ -182,6 +182,78 @@ TEST(BatchNormOperator, IsGivenF32UnderAutocastToF16) {
   EXPECT_TRUE(torch::equal(y, batch_norm(wide, {}, {.residual = wide, .has_relu = true})));
 }
 
+/// Torch's norm of each group by itself, behind each other.
+at::Tensor torch_norm_by_groups(const TensorList& x, bool has_relu, std::int64_t samples) {
+  TensorList parts;
+  for (std::int64_t begin = 0; begin < x[0].size(0); begin += samples) {
+    const std::int64_t end = std::min(begin + samples, x[0].size(0));
+    TensorList group = {x[0].slice(0, begin, end), x[1], x[2]};
+    if (x.size() > 3) group.push_back(x[3].slice(0, begin, end));
+    parts.push_back(torch_norm(group, has_relu));
+  }
+  return at::cat(parts);
+}
+
+TEST(BatchNormOperator, OfGroupsIsTorchsOfEachWithGradients) {
+  torch::manual_seed(5);
+  const std::vector<at::Tensor> inputs = {
+      torch::randn({7, 5}), torch::randn({7, 5, 11}), torch::randn({7, 5, 6, 3}),
+      torch::randn({7, 20, 6, 3}).contiguous(at::MemoryFormat::ChannelsLast)};
+  for (const at::Tensor& input : inputs) {
+    for (const std::int64_t samples : {2, 3, 7, 9}) {
+      if (input.dim() == 2 && samples != 7 && samples != 9) continue;  // the last: one element
+      for (const bool has_relu : {false, true}) {
+        const std::int64_t channels = input.size(1);
+        expect_like_torch(
+            {input, torch::randn({channels}), torch::randn({channels}), torch::randn_like(input)},
+            [&](const TensorList& x) {
+              return batch_norm(x[0], {.weight = x[1], .bias = x[2]},
+                                {.residual = x[3], .has_relu = has_relu, .group_samples = samples});
+            },
+            [&](const TensorList& x) { return torch_norm_by_groups(x, has_relu, samples); });
+      }
+    }
+  }
+}
+
+/// The bits of each group alone, on any number of threads; of one group those without groups.
+TEST(BatchNormOperator, GroupsHaveTheBitsOfEachAlone) {
+  torch::manual_seed(6);
+  const at::Tensor x = torch::randn({6, 5, 9, 7});
+  const int before = at::get_num_threads();
+  for (const int num_threads : {1, 3}) {
+    at::set_num_threads(num_threads);
+    const at::Tensor grouped = batch_norm(x, {}, {.has_relu = true, .group_samples = 2});
+    for (std::int64_t begin = 0; begin < 6; begin += 2) {
+      EXPECT_TRUE(torch::equal(grouped.slice(0, begin, begin + 2),
+                               batch_norm(x.slice(0, begin, begin + 2), {}, {.has_relu = true})));
+    }
+    EXPECT_TRUE(torch::equal(batch_norm(x, {}, {.group_samples = 6}), batch_norm(x, {})));
+  }
+  at::set_num_threads(before);
+}
+
+/// The mean of the groups' statistics, each by its samples.
+TEST(BatchNormOperator, GroupsMoveRunningStatisticsByTheirMean) {
+  torch::manual_seed(7);
+  const at::Tensor x = torch::randn({5, 3, 4, 4}) * 3 + 1;
+  const at::Tensor mean = torch::zeros({3}), var = torch::ones({3});
+  batch_norm(x, {.running_mean = mean, .running_var = var}, {.momentum = 0.3, .group_samples = 2});
+  at::Tensor means = torch::zeros({3}, torch::kDouble), variances = means.clone();
+  for (const at::Tensor& group : x.to(torch::kDouble).split(2)) {
+    const double share = static_cast<double>(group.size(0)) / 5;
+    means += share * group.mean({0, 2, 3});
+    variances += share * group.var({0, 2, 3}, /*unbiased=*/true);
+  }
+  EXPECT_TRUE(torch::allclose(mean.to(torch::kDouble), 0.3 * means, 1e-5, 1e-7));
+  EXPECT_TRUE(torch::allclose(var.to(torch::kDouble), 0.7 + 0.3 * variances, 1e-5, 1e-7));
+  const at::Tensor whole_mean = torch::zeros({3}), whole_var = torch::ones({3});
+  const at::Tensor own_mean = torch::zeros({3}), own_var = torch::ones({3});
+  batch_norm(x, {.running_mean = whole_mean, .running_var = whole_var}, {.group_samples = 5});
+  batch_norm(x, {.running_mean = own_mean, .running_var = own_var});
+  EXPECT_TRUE(torch::equal(whole_mean, own_mean) && torch::equal(whole_var, own_var));
+}
+
 TEST(BatchNormOperator, SaysWhatDoesNotFit) {
   const at::Tensor x = torch::randn({4, 3, 5, 5});
   expect_error([&] { batch_norm(x, {.weight = torch::ones({4})}); },
@@ -193,6 +265,9 @@ TEST(BatchNormOperator, SaysWhatDoesNotFit) {
   expect_error([&] { batch_norm(x, {}, {.residual = x.slice(0, 0, 2)}); },
                "residual must have shape [4, 3, 5, 5]");
   expect_error([&] { batch_norm(torch::randn({1, 3}), {}); }, "2 elements or more");
+  expect_error([&] { batch_norm(torch::randn({3, 3}), {}, {.group_samples = 2}); },
+               "2 elements or more");
+  expect_error([&] { batch_norm(x, {}, {.group_samples = -1}); }, "group_samples is -1");
   expect_error([&] { batch_norm(x, {}, {.is_training = false}); },
                "evaluation needs running_mean and running_var");
   expect_error([&] { instance_norm(x, torch::ones({4}), {}); },

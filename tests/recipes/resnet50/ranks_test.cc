@@ -42,6 +42,12 @@ TEST_F(ResNetRanks, HaveTheBitsOfTheSerialExecutor) {
                                  kSeed, /*num_replicas=*/2);
 }
 
+/// Two of the four samples of a microbatch each; and what the recording at other sizes of batches says of it.
+TEST_F(ResNetRanks, HaveTheBitsWithStatisticsOfGroups) {
+  expect_bits_of_serial_executor(workload({.depth = 18, .width = 8, .norm_samples = 2}), kSeed,
+                                 /*num_replicas=*/2);
+}
+
 /// The second step has the images of the first one in other crops, on four ranks read from what each has kept.
 TEST_F(ResNetRanks, HaveTheSameBitsOfImagesThatAreRepeated) {
   expect_bits_of_serial_executor(workload({.depth = 18, .width = 8}, /*times=*/2), kSeed,

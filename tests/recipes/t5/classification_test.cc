@@ -33,7 +33,7 @@ class PairClassification : public test::TestFolder {
   }
 
   ClassifiedTexts data(int training, std::vector<fs::path> held_out = {},
-                       std::vector<std::int64_t> padded = {}) const {
+                       std::vector<std::int64_t> padded = {}, bool has_lengths = false) const {
     static const text::Tokenizer kTokenizer = text::Tokenizer::train(
         std::vector<std::string>{"premise: the cat hypothesis: the mat same another"},
         {.num_pieces = 300});
@@ -41,7 +41,7 @@ class PairClassification : public test::TestFolder {
         ClassifyOptions{.training = {table("train.tsv", training)},
                         .held_out = std::move(held_out),
                         .padded = std::move(padded)},
-        "t5", kTokenizer, text::PairToTextOptions{.inputs = 48});
+        "t5", kTokenizer, text::PairToTextOptions{.inputs = 48, .has_lengths = has_lengths});
   }
 
   static Config config(const ClassifiedTexts& data) {
@@ -88,6 +88,43 @@ TEST_F(PairClassification, PaddingChangesNoLoss) {
   }
   const double padded = workload.model.forward(batch)[0].value.item<double>();
   EXPECT_NEAR(padded, workload.model.forward(shorter)[0].value.item<double>(), 1e-4 * padded);
+}
+
+data::PackOptions rows_of_several() { return {.row = {{"inputs", 96}}, .max_segments = 4}; }
+
+/// Losses and accuracies of all samples are those that they have alone.
+TEST_F(PairClassification, RowsOfSeveralSamplesHaveTheirLosses) {
+  const std::vector<fs::path> held_out = {table("near.tsv", 5), table("far.tsv", 6)};
+  const auto losses = [&](bool has_rows) {
+    const ClassifiedTexts given = data(8, held_out, {}, has_rows);
+    torch::manual_seed(1);
+    Workload workload = make_classification(
+        config(given), given, has_rows ? std::optional(rows_of_several()) : std::nullopt);
+    workload.model.set_training(false);
+    const std::int64_t count = workload.evaluation->num_samples();
+    EXPECT_EQ(count < 11, has_rows);
+    const train::BatchReader reader(workload.evaluation, workload.model);
+    const Batch batch = reader.read({.begin = 0, .end = count});
+    return workload.model.forward(batch);
+  };
+  const Losses alone = losses(false), packed = losses(true);
+  ASSERT_EQ(packed.size(), alone.size());
+  EXPECT_EQ(packed[0].weight.item<double>(), alone[0].weight.item<double>());
+  EXPECT_NEAR(packed[0].value.item<double>(), alone[0].value.item<double>(),
+              1e-5 * alone[0].value.item<double>());
+  for (std::size_t i = 1; i < alone.size(); ++i) {
+    EXPECT_EQ(packed[i].name, alone[i].name);
+    EXPECT_EQ(packed[i].value.item<double>() / (i == 1 ? 11 : 1), alone[i].value.item<double>());
+  }
+  EXPECT_EQ(packed[1].weight.item<double>(), 11);
+  EXPECT_EQ(packed[3].weight.item<double>(), 6);
+}
+
+TEST_F(PairClassification, RanksHaveTheBitsOfRowsToo) {
+  const MakeWorkload make = [given = data(60, {}, {}, /*has_lengths=*/true)] {
+    return make_classification(config(given), given, rows_of_several());
+  };
+  expect_bits_of_serial_executor(make, kPairSeed);
 }
 
 TEST_F(PairClassification, RanksHaveTheBitsOfTheSerialExecutor) {

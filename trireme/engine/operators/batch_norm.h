@@ -17,6 +17,11 @@ struct FusedBatchNormOptions {
   double epsilon = 1e-5;
   at::Tensor residual = {};  ///< Added after the norm; of the input's shape and type.
   bool has_relu = false;     ///< After that.
+
+  /// Samples that are normalised by statistics of their own, in training: each so many of the input, from the first on; the last
+  /// group has what is left. 0: all of the input, one group. Groups are parts of the input, so of one microbatch on one rank.
+  /// Running statistics take the mean of the groups', each by its elements.
+  std::int64_t group_samples = 0;
 };
 
 /// relu(batch_norm(input) + residual) in as few passes as there can be, keeping 1 bit an element
@@ -26,7 +31,7 @@ struct FusedBatchNormOptions {
 ///
 /// input    f32 or bf16 [N, C, ...], contiguous or channels last; anything else is copied.
 /// Returns  in the type and layout of the input. Under autocast an f16 input is made f32, the residual as the input.
-/// Errors   kInvalidArgument for other types and shapes, fewer than 2 elements of a channel.
+/// Errors   kInvalidArgument for other types and shapes, fewer than 2 elements of a channel in a group.
 at::Tensor batch_norm(const at::Tensor& input, const BatchNormTensors& tensors,
                       const FusedBatchNormOptions& options = {});
 

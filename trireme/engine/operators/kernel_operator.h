@@ -42,8 +42,8 @@ class Expect {
 
 /// The operator `trireme::name`, whose implementation has this type.
 template <typename Function>
-c10::TypedOperatorHandle<Function> find_operator(const char* name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").template typed<Function>();
+c10::TypedOperatorHandle<Function> find_operator(const char* name, const char* overload = "") {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, overload).template typed<Function>();
 }
 
 /// An optional argument, none where it is undefined.

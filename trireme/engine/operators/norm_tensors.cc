@@ -29,11 +29,11 @@ kernels::BatchNormShape shape_of(const at::Tensor& input, at::MemoryFormat forma
           .has_channels_last = format != at::MemoryFormat::Contiguous || input.dim() == 2};
 }
 
-ForwardStatistics::ForwardStatistics(std::int64_t channels)
-    : mean(at::empty({channels}, at::kFloat)),
+ForwardStatistics::ForwardStatistics(std::int64_t channels, std::int64_t groups)
+    : mean(at::empty({groups * channels}, at::kFloat)),
       inverse_deviation(at::empty_like(mean)),
       variance(at::empty_like(mean)),
-      count(at::empty({1}, at::kDouble)) {}
+      count(at::empty({groups}, at::kDouble)) {}
 
 kernels::BatchNormStatistics pointers(const at::Tensor& mean, const at::Tensor& inverse_deviation,
                                       const at::Tensor& count) {

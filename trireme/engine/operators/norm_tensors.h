@@ -38,11 +38,11 @@ at::MemoryFormat format_of(const at::Tensor& input);
 /// Of a tensor in that layout.
 kernels::BatchNormShape shape_of(const at::Tensor& input, at::MemoryFormat format);
 
-/// What forward makes beside its output.
+/// What forward makes beside its output, for each group of samples.
 struct ForwardStatistics {
   at::Tensor mean, inverse_deviation, variance, count;
 
-  explicit ForwardStatistics(std::int64_t channels);
+  ForwardStatistics(std::int64_t channels, std::int64_t groups);
 };
 
 kernels::BatchNormStatistics pointers(const at::Tensor& mean, const at::Tensor& inverse_deviation,

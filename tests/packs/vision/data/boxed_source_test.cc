@@ -9,6 +9,7 @@
 
 #include "packs/vision/data/box_views.h"
 #include "tests/data/folder_files.h"
+#include "tests/data/mds_file.h"
 #include "tests/data/tar_file.h"
 #include "tests/packs/vision/data/image_files.h"
 #include "trireme/base/files.h"
@@ -143,6 +144,36 @@ TEST_F(BoxedImageSourceTest, RecordsHaveTheSamplesOfTheirFiles) {
   EXPECT_THAT(refusal({folder / "2.tar"}), HasSubstr("neither digits nor an i64"));
   data::write_tar(folder / "2.tar", {{"a.jpg", "x"}, {"a.cls", "1"}});
   EXPECT_THAT(refusal({folder / "2.tar"}), HasSubstr("has no `id`"));
+}
+
+/// Two MDS shards, whose ids are i64, named by their folder.
+TEST_F(BoxedImageSourceTest, AnMdsFolderHasTheSamplesOfItsFiles) {
+  const BoxedImageSource expected(open(), training());
+  const std::vector<data::MdsColumn> columns = {{"id", "int", 8}, {"jpg", "bytes"}};
+  std::vector<Json> entries;
+  for (const int shard : {0, 1}) {
+    std::vector<data::MdsSample> samples;
+    for (int i = 11 - shard; i >= 0; i -= 2) {
+      const std::string name = std::to_string(i) + (i % 3 == 0 ? ".png" : ".jpg");
+      samples.push_back({data::mds_number(std::int64_t{100 - i}), read_file(folder / name)});
+    }
+    const std::string content = data::mds_shard(columns, samples);
+    const std::string name = std::to_string(shard) + ".mds";
+    write("mds/" + name, content);
+    entries.push_back(data::mds_entry(name, columns, samples.size(), content.size()));
+  }
+  write("mds/index.json", data::mds_index(entries));
+  const std::vector<std::filesystem::path> mds = {folder / "mds"};
+  const BoxedImageSource source(open_boxed_images(mds, folder / "instances.json"), training());
+  ASSERT_EQ(source.num_samples(), 12);
+  for (std::int64_t i = 0; i < 12; ++i) {
+    EXPECT_EQ(boxed_sample_of(source, {i, 3}), boxed_sample_of(expected, {i, 3})) << i;
+  }
+  entries.pop_back();
+  write("mds/index.json", data::mds_index(entries));
+  const Error error = test::error_of([&] { open_boxed_images(mds, folder / "instances.json"); });
+  EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
+  EXPECT_THAT(error.message(), HasSubstr("is in no record"));
 }
 
 TEST_F(BoxedImageSourceTest, ASampleIsAFunctionOfSeedIndexAndVisit) {

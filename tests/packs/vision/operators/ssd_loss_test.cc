@@ -10,6 +10,7 @@
 #include "packs/vision/operators/ssd_targets.h"
 #include "tests/engine/operators/beside_torch.h"
 #include "tests/packs/vision/operators/random_boxes.h"
+#include "trireme/engine/operators/cross_entropy.h"
 
 namespace trireme::vision {
 namespace {
@@ -63,6 +64,31 @@ TEST(SsdLossOperator, SumsAndGradientsAreThoseOfTorchOverAllAnchors) {
       EXPECT_TRUE(torch::allclose(gradients[i], plain[i], 1e-5, 1e-5)) << i;
       EXPECT_GT(gradients[i].count_nonzero().item<std::int64_t>(), 0) << i;
     }
+  }
+}
+
+/// Logits for which one cannot tell at a glance who is hardest: small, large, far apart, equal, none of them a number. The choice
+/// and the bits are those of the entropies of all anchors.
+TEST(SsdLossOperator, ChoosesTheHardestOfAnyLogits) {
+  SsdLossTensors batch = random_batch();
+  const at::Tensor plain = batch.logits.detach();
+  const at::Tensor classes = ssd_targets(batch.boxes, batch.labels, batch.anchors).classes;
+  const at::Tensor lowest = torch::full_like(plain, -std::numeric_limits<float>::infinity());
+  const at::Tensor some = plain.slice(2, 0, 1) < 0;
+  for (const at::Tensor& logits :
+       {plain * 1e-3, plain * 30, plain * 400, plain + 900, plain - 5e4, torch::zeros_like(plain),
+        (plain * 2).round(), torch::where(plain > 1, lowest, plain),
+        torch::where(some, plain, plain * 1e4), torch::where(some, plain * 0.1, plain * 60)}) {
+    batch.logits = logits.clone().requires_grad_();
+    const at::Tensor entropy = operators::cross_entropy(batch.logits, classes);
+    const at::Tensor is_chosen = hard_negatives(entropy.detach(), classes > 0, 3);
+    const at::Tensor expected = torch::where(is_chosen, entropy, 0).sum(1);
+    const at::Tensor sums = ssd_loss(batch).classes;
+    EXPECT_TRUE(torch::allclose(sums, expected, 1e-5, 1e-5)) << sums << expected;
+    const auto gradient = [&](const at::Tensor& of) {
+      return torch::autograd::grad({of.sum()}, {batch.logits})[0];
+    };
+    EXPECT_TRUE(torch::equal(gradient(sums), gradient(expected)));
   }
 }
 

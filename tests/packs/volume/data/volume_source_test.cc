@@ -75,7 +75,10 @@ class Volumes : public test::TestFolder {
 
   static VolumeOptions at_random(double foreground, double flip) {
     VolumeOptions random = options();
-    random.random = RandomPatchOptions{.foreground_share = foreground, .flip_probability = flip};
+    random.random =
+        RandomPatchOptions{.foreground_share = foreground,
+                           .flip_probability = flip,
+                           .intensities = {.brightness_probability = 0, .noise_probability = 0}};
     return random;
   }
 
@@ -236,6 +239,92 @@ TEST_F(Volumes, WhatIsWrongIsNamed) {
               HasSubstr("foreground_share is 2"));
   EXPECT_THAT(test::error_of([&] { source(at_random(0, -1)); }).message(),
               HasSubstr("flip_probability is -1"));
+  VolumeOptions bad = at_random(0, 0);
+  bad.random->intensities.noise_probability = 2;
+  EXPECT_THAT(test::error_of([&] { source(bad); }).message(), HasSubstr("noise_probability is 2"));
+}
+
+/// Of patches that lie at the same place with and without: what was done to each is a function of the visit alone.
+TEST_F(Volumes, BrightnessAndNoiseComeFromStreamsOfTheirOwn) {
+  write_case("a");
+  VolumeOptions still = at_random(0, 0.5);
+  still.intensities = {-1e6F, 1e6F, -1000, 1000};  // values from 1 to 1.9
+  VolumeOptions both = still;
+  both.random->intensities = {.brightness_probability = 0.5,
+                              .brightness_low = 2,
+                              .brightness_high = 3,
+                              .noise_probability = 0.5,
+                              .noise_deviation = 0.01};
+  VolumeOptions bright = both, noisy = both;
+  bright.random->intensities.noise_probability = 0;
+  noisy.random->intensities.brightness_probability = 0;
+  const VolumeSource plain = source(still), brighter = source(bright), with_noise = source(noisy),
+                     with_both = source(both);
+  int num_brighter = 0, num_noisy = 0;
+  double sum = 0, squares = 0;
+  for (std::int64_t visit = 0; visit < 200; ++visit) {
+    const Patch own = read(plain, {0, visit}), light = read(brighter, {0, visit});
+    const Patch noise = read(with_noise, {0, visit}), all = read(with_both, {0, visit});
+    EXPECT_EQ(own.label, all.label);
+    const float factor = light.image[5] / own.image[5];
+    num_brighter += light.image != own.image ? 1 : 0;
+    num_noisy += noise.image != own.image ? 1 : 0;
+    if (light.image != own.image) {
+      EXPECT_GE(factor, 1.999F);
+      EXPECT_LT(factor, 3.001F);
+    }
+    for (std::size_t i = 0; i < own.image.size(); ++i) {
+      EXPECT_FLOAT_EQ(light.image[i], own.image[i] * factor);
+      const float added = noise.image[i] - own.image[i];
+      EXPECT_NEAR(all.image[i], light.image[i] + added, 1e-6) << "the same noise";
+      sum += added;
+      squares += added * added;
+    }
+  }
+  EXPECT_NEAR(num_brighter, 100, 35);
+  EXPECT_NEAR(num_noisy, 100, 35);
+  const double count = 24.0 * num_noisy;  // deviations of U(0, 0.01): in squares a third of 0.01^2
+  EXPECT_NEAR(sum / count, 0, 0.001);
+  EXPECT_NEAR(squares / count, 1e-4 / 3, 1e-5);
+}
+
+TEST_F(Volumes, NoiseIsThatOfItsPlaceWhateverTheRows) {
+  const RandomIntensities noise({.brightness_probability = 0, .noise_probability = 1}, 3, 4);
+  std::vector<float> whole(23), parts(23);
+  noise.apply(0, whole);
+  for (std::size_t begin = 0, step = 1; begin < 23; begin += step++) {
+    step = std::min(step, 23 - begin);
+    noise.apply(static_cast<std::int64_t>(begin), std::span(parts).subspan(begin, step));
+  }
+  EXPECT_EQ(parts, whole);
+  EXPECT_EQ(std::set(whole.begin(), whole.end()).size(), 23U);
+}
+
+/// The file's voxels are 1 x 1 x 1: twice as long ones are half as many, the first and the last at their places.
+TEST_F(Volumes, CasesAreBroughtToOneSpacing) {
+  write_case("a");
+  VolumeOptions coarse = options();
+  coarse.spacing = {2, 2, 1};
+  coarse.patch = {4, 4, 7};
+  const Patch patch = read(source(coarse), {0, 0});
+  for (std::size_t z = 0; z < 4; ++z) {
+    for (std::size_t y = 0; y < 4; ++y) {
+      for (std::size_t x = 0; x < 7; ++x) {
+        const double expected = 100.0 * 8 * static_cast<double>(z) / 3 +
+                                10.0 * 7 * static_cast<double>(y) / 3 + static_cast<double>(x);
+        EXPECT_NEAR(patch.image[(z * 4 + y) * 7 + x], expected, 1e-3);
+        const std::size_t from_z = z * 9 / 4, from_y = y * 2;  // nearest
+        const bool is_object = from_z / 2 == 3 && (from_y - 1) / 2 == 2 && x / 2 == 2;
+        EXPECT_EQ(patch.label[(z * 4 + y) * 7 + x], is_object ? 3 : 0);
+      }
+    }
+  }
+  coarse.spacing = {1, 1, 1};
+  coarse.patch = options().patch;
+  EXPECT_EQ(read(source(coarse), {0, 0}).image, read(source(options()), {0, 0}).image);
+  coarse.spacing = {0, 1, 1};
+  EXPECT_THAT(test::error_of([&] { source(coarse); }).message(),
+              HasSubstr("voxels of 0 to such of 0 along z"));
 }
 
 TEST_F(Volumes, IdentityTellsDataAndOptions) {
@@ -249,6 +338,14 @@ TEST_F(Volumes, IdentityTellsDataAndOptions) {
   other.keep_bytes = 0;
   identities.insert(source(other).identity());
   EXPECT_EQ(identities.size(), 4U) << "what is kept changes nothing";
+  other.spacing = kKitsSpacing;
+  identities.insert(source(other).identity());
+  other = at_random(0.4, 0.5);
+  other.random->intensities.noise_probability = 0.2;
+  identities.insert(source(other).identity());
+  other.random->intensities.brightness_high = 2;
+  identities.insert(source(other).identity());
+  EXPECT_EQ(identities.size(), 7U);
   write_case("b");
   EXPECT_FALSE(identities.contains(source(options()).identity()));
 }
