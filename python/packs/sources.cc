@@ -1,10 +1,12 @@
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,12 @@ namespace {
 
 using Paths = std::vector<std::filesystem::path>;
 using MadeSource = std::shared_ptr<data::Source>;
+using Triple = std::tuple<double, double, double>;
+
+std::array<double, 3> values_of(const Triple& triple) {
+  const auto& [a, b, c] = triple;
+  return {a, b, c};
+}
 
 /// Where images and their classes stand.
 struct ImageFields {
@@ -57,13 +65,12 @@ void bind_images(py::module_& module) {
       "image_source",
       [](const Paths& paths, std::vector<std::string> classes, std::string image_field,
          std::string label_field, std::string label_key, bool has_i64_labels, std::int64_t size,
-         std::int64_t shorter, const std::optional<std::vector<double>>& random,
-         std::array<double, 3> mean, std::array<double, 3> deviation, bool has_bytes,
-         std::uint64_t seed, std::int64_t keep_bytes) {
+         std::int64_t shorter, const std::optional<std::vector<double>>& random, const Triple& mean,
+         const Triple& deviation, bool has_bytes, std::uint64_t seed, std::int64_t keep_bytes) {
         vision::ImageOptions options{.size = size,
                                      .shorter = shorter,
-                                     .mean = mean,
-                                     .deviation = deviation,
+                                     .mean = values_of(mean),
+                                     .deviation = values_of(deviation),
                                      .has_bytes = has_bytes,
                                      .seed = seed};
         if (random) {
@@ -117,15 +124,16 @@ void bind_volumes(py::module_& module) {
   module.def(
       "volume_source",
       [](const std::filesystem::path& images, const std::filesystem::path& labels,
-         std::array<std::int64_t, 3> patch, std::array<float, 4> intensities,
-         std::optional<std::array<double, 3>> spacing, bool is_random, std::uint64_t seed,
-         std::int64_t keep_bytes) -> MadeSource {
-        volume::VolumeOptions options{
-            .patch = {patch[0], patch[1], patch[2]},
-            .spacing = spacing,
-            .intensities = {intensities[0], intensities[1], intensities[2], intensities[3]},
-            .seed = seed,
-            .keep_bytes = keep_bytes};
+         std::tuple<std::int64_t, std::int64_t, std::int64_t> patch,
+         std::tuple<float, float, float, float> intensities, const std::optional<Triple>& spacing,
+         bool is_random, std::uint64_t seed, std::int64_t keep_bytes) -> MadeSource {
+        const auto [depth, height, width] = patch;
+        const auto [low, high, mean, deviation] = intensities;
+        volume::VolumeOptions options{.patch = {depth, height, width},
+                                      .intensities = {low, high, mean, deviation},
+                                      .seed = seed,
+                                      .keep_bytes = keep_bytes};
+        if (spacing) options.spacing = values_of(*spacing);
         if (is_random) options.random = volume::RandomPatchOptions{};
         return std::make_shared<volume::VolumeSource>(volume::find_volumes(images, labels),
                                                       options);

@@ -1,6 +1,6 @@
 """Data sets as users have them -> what the engine reads samples from."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import torch
@@ -90,17 +90,15 @@ def _python_source(
     varying = data if isinstance(data, Padded) else None
     samples = data.data if isinstance(data, Padded) else data
     _check_map_style(samples)
-    read_one = varying.sample if varying else samples.__getitem__
+    read = samples.sample if isinstance(samples, SourceSamples) else _read_by_index(data)
     if skipping is not None:
-        read_one = skipping.telling(read_one)
+        read = skipping.telling(read)
     lengths_of = varying.lengths_of if varying else None
     if lengths_of is not None and skipping is not None:
         lengths_of = skipping.telling(lengths_of)
 
-    def plain(index: int, visit: int) -> Any:
-        return read_one(index)
-
-    read = repeated.reader(read_one, part) if repeated else plain
+    if repeated is not None:
+        read = repeated.reader(read, part)
     if varying is not None and repeated is None:
         first = varying.first
     else:
@@ -119,6 +117,12 @@ def _python_source(
         ),
         form,
     )
+
+
+def _read_by_index(data: Any) -> Callable[[int, int], Any]:
+    """What reads a sample, the same one whenever it is met."""
+    read = data.sample if isinstance(data, Padded) else data.__getitem__
+    return lambda index, visit: read(index)
 
 
 def _check_map_style(data: Any) -> None:

@@ -176,7 +176,7 @@ def _(
     group_samples: int,
 ) -> Tensors:
     y, has_channels_last = _laid_out(input)
-    groups = -(-input.shape[0] // group_samples) if group_samples else 1
+    groups = max(1, -(-input.shape[0] // group_samples)) if group_samples else 1
     mean, variance, inverse = (input.new_empty((groups * input.shape[1],)) for _ in range(3))
     words = _mask_words(input, has_channels_last) if relu else 0
     count = input.new_empty((groups,), dtype=torch.float64)

@@ -9,10 +9,9 @@ What is random is a function of seed, sample and epoch: not of ranks, threads or
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TypeAlias
 
-from trireme import _packs
 from trireme.source_samples import SourceSamples
 
 Path: TypeAlias = str | os.PathLike[str]
@@ -33,6 +32,10 @@ class RandomCrop:
     min_aspect: float = 3 / 4
     max_aspect: float = 4 / 3
     flip_probability: float = 0.5
+
+    def numbers(self) -> list[float]:
+        """In the order above."""
+        return [*astuple(self)]
 
 
 class Images(SourceSamples):
@@ -73,7 +76,8 @@ def open_images(
 
     Raises Error: `invalid argument` for options and names, `corrupt data`, naming file and record, `input/output`.
     """
-    crop = random_crop
+    from trireme import _packs  # with the libraries of all packs
+
     source, names = _packs.image_source(
         _paths(paths),
         list(classes),
@@ -83,14 +87,7 @@ def open_images(
         has_i64_labels,
         size,
         shorter,
-        crop
-        and [
-            crop.min_area,
-            crop.max_area,
-            crop.min_aspect,
-            crop.max_aspect,
-            crop.flip_probability,
-        ],
+        None if random_crop is None else random_crop.numbers(),
         mean,
         std,
         as_bytes,
@@ -132,6 +129,8 @@ def open_utterances(
     Samples are `features` f32 [frames, stack * n_mels], `num_frames` i32, `tokens` i32 [tokens], `num_tokens` i32, at
     their own lengths. Raises Error as open_images.
     """
+    from trireme import _packs  # with the libraries of all packs
+
     return SourceSamples(
         _packs.utterance_source(
             _paths(paths),
@@ -174,6 +173,8 @@ def open_volumes(
 
     Samples are `image` f32 [1, *patch] and `label` u8 [*patch]; axes z, y, x. Raises Error as open_images.
     """
+    from trireme import _packs  # with the libraries of all packs
+
     return SourceSamples(
         _packs.volume_source(
             images, labels, patch, intensities, spacing, is_random, seed, keep_bytes

@@ -12,6 +12,7 @@ from trireme.mixed import Mixed
 from trireme.padded import Padded
 from trireme.repeated import Repeated
 from trireme.skip_damaged import SkipDamaged
+from trireme.source_samples import SourceSamples
 
 if TYPE_CHECKING:
     from trireme.data import Samples
@@ -21,8 +22,8 @@ class Packed:
     """A data set of rows, each of several samples one behind the other, as data::pack in C++: little is padding, and
     the model is recorded at one shape.
 
-    data          Padded, or SkipDamaged around it, of dicts; dimensions that differ are the first of their fields. Its
-                  lengths count for the longest sample alone.
+    data          Padded of dicts, or utterances (trireme.speech.open_utterances), or SkipDamaged around them; dimensions
+                  that differ are the first of their fields. Its lengths count for the longest sample alone.
     row           of a row, by name of the dimension; None: the longest sample's.
     max_segments  samples of a row at most.
     open_rows     that are filled at a time: a sample goes into the first of them which has room, by index.
@@ -52,11 +53,11 @@ class Packed:
             raise TypeError(
                 f"data is {type(inside).__name__}; pack the data set itself, and put that into Mixed or Repeated"
             )
-        if not isinstance(inside, Padded):
+        if not isinstance(inside, (Padded, SourceSamples)):
             raise TypeError(
                 f"data is {type(inside).__name__}; say by trireme.Padded which dimensions differ in length"
             )
-        if not isinstance(inside.first, Mapping):
+        if isinstance(inside, Padded) and not isinstance(inside.first, Mapping):
             raise TypeError("samples are no dicts; rows have fields that need names")
         self.data = data
         self.row = dict(row or {})

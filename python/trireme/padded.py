@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from torch.utils.data import Dataset
 
 from trireme.form import Form, name_of
+from trireme.source_samples import SourceSamples
 
 Lengths: TypeAlias = Mapping[str, int]
 
@@ -30,7 +31,7 @@ class Padded:
     keep_bytes of samples that were read for their length and wait for their use, of each process. What has no room,
                the oldest first, is read again for its use.
 
-    Raises ValueError where names or numbers do not fit. Safe to use from several threads.
+    Raises ValueError where names or numbers do not fit, TypeError for SourceSamples. Safe to use from several threads.
     """
 
     def __init__(
@@ -43,6 +44,10 @@ class Padded:
         length_of: Callable[[int], int | Lengths] | None = None,
         keep_bytes: int = 256 << 20,
     ) -> None:
+        if isinstance(data, SourceSamples):
+            raise TypeError(
+                "data is SourceSamples, which C++ pads to the lengths that it was opened with; give it as it is"
+            )
         numbers = {len(choices) for choices in lengths.values()}
         if len(numbers) != 1 or numbers == {0}:
             raise ValueError(

@@ -67,8 +67,8 @@ class Repeated:
         self.augment = augment
         self.seed = seed
 
-    def reader(self, read: Callable[[int], Any], part: str = "") -> Callable[[int, int], Any]:
-        """(index, visit) -> augmented sample, over what reads a sample; `part` tells parts of a mixture apart."""
+    def reader(self, read: Callable[[int, int], Any], part: str = "") -> Callable[[int, int], Any]:
+        """(index, visit) -> augmented sample, over (index, epoch) -> sample; `part` tells parts of a mixture apart."""
         kept = _Kept(read, self.times, self.block_samples)
 
         def augmented(index: int, visit: int) -> Any:
@@ -86,7 +86,7 @@ class Repeated:
 class _Kept:
     """Samples between the uses of a block. What has no room, or was dropped, is read again. Thread-safe."""
 
-    def __init__(self, read: Callable[[int], Any], times: int, capacity: int) -> None:
+    def __init__(self, read: Callable[[int, int], Any], times: int, capacity: int) -> None:
         self._read = read
         self._times = times
         self._capacity = capacity
@@ -102,7 +102,7 @@ class _Kept:
                 sample = self._kept[key]
                 self._mark(key, use)
                 return sample
-        sample = self._read(index)
+        sample = self._read(index, epoch)
         with self._lock:
             self._kept[key] = sample
             self._used.setdefault(key, set())

@@ -5,7 +5,6 @@
 #include <torch/types.h>
 
 #include <cmath>
-#include <limits>
 
 #include "packs/text/operators/segments.h"
 
@@ -74,7 +73,7 @@ torch::Tensor T5Impl::decode(const torch::Tensor& tokens_BT, const torch::Tensor
 /// Finite, so that inputs of nothing but padding do not make NaN.
 torch::Tensor T5Impl::pad_bias(const torch::Tensor& inputs_BS) const {
   if (!config_.masks_padding) return {};
-  const auto bias_BS = (inputs_BS == kPad).to(torch::kFloat) * std::numeric_limits<float>::lowest();
+  const auto bias_BS = (inputs_BS == kPad).to(torch::kFloat) * text::no_attention();
   return bias_BS.unsqueeze(1).unsqueeze(1);
 }
 

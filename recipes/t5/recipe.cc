@@ -187,9 +187,11 @@ void add_row_options(CLI::App& app, Options& options) {
   auto* row = app.add_option("--t5-classify-row", options.row,
                              "Tokens of inputs of a row in which samples stand behind each other: "
                              "little is padding; else each sample stands alone")
+                  ->check(CLI::PositiveNumber)
                   ->needs("--t5-classify")
                   ->excludes("--t5-classify-padded");
   app.add_option("--t5-classify-row-samples", options.row_samples, "Samples of a row at most")
+      ->check(CLI::PositiveNumber)
       ->needs(row)
       ->capture_default_str();
 }

@@ -49,10 +49,14 @@ TEST_F(ChangedSchemaTest, LinesNameShardRecordAndField) {
       {.name = "a number that becomes a text",
        .a = good,
        .b = "{\"label\":\"1\",\"t\":\"x\"}\n",
+       .record = 1,
+       .field = "label",
        .named = {"line 1 of ", "b.jsonl", "'label' is a text; expected a number", "a.jsonl"}},
       {.name = "only in the last line of the shard",
        .a = good,
        .b = good + good + "{\"label\":[1],\"t\":\"x\"}\n",
+       .record = 3,
+       .field = "label",
        .named = {"line 3 of ", "b.jsonl", "'label' is a list; expected a number"}},
       {.name = "within the shard, where it is read",
        .a = good,
@@ -85,6 +89,12 @@ TEST_F(ChangedSchemaTest, LinesOfOtherFieldsAndNullsAreGood) {
   const auto records = open_records({a, b});
   EXPECT_EQ(text_of(records->read(2, "x")), "2.5");
   EXPECT_EQ(text_of(records->read(1, "x")), "null");
+}
+
+TEST_F(ChangedSchemaTest, FieldsThatNobodyReadMayChange) {
+  const auto a = write("a.jsonl", "{\"text\":\"x\",\"id\":17}\n");
+  const auto b = write("b.jsonl", "{\"text\":\"y\",\"id\":\"a17\"}\n");
+  EXPECT_EQ(text_of(open_records({a, b})->read(1, "text")), "y");
 }
 
 TEST_F(ChangedSchemaTest, RowsNameShardLineAndColumns) {
@@ -120,6 +130,8 @@ TEST_F(ChangedSchemaTest, ExamplesNameShardRecordAndField) {
       {.name = "integers that become floats",
        .a = file({good}),
        .b = file({changed, good}),
+       .record = 1,
+       .field = "label",
        .named = {"record 0 of ", "b.tfrecord", "'label' is floats; expected integers",
                  "record 0 of", "a.tfrecord"}},
       {.name = "within the shard, where it is read",

@@ -12,7 +12,9 @@ import torch
 from torch import nn
 
 import trireme
-from trireme import speech, vision, volume
+from trireme import _core, speech, vision, volume
+from trireme.data import to_source
+from trireme.source_samples import SourceSamples
 
 SIZES: dict[str, Any] = {"batch_size": 4, "microbatch_size": 2, "serial": True}
 
@@ -102,6 +104,16 @@ def test_a_session_trains_on_images(tmp_path: Path) -> None:
     assert losses(photos) == losses(Read(photos))
 
 
+def test_crops_beneath_what_augments_are_those_of_the_epoch(tmp_path: Path) -> None:
+    write_images(tmp_path)
+    photos = vision.open_images(tmp_path, size=8, random_crop=vision.RandomCrop())
+    same = trireme.Repeated(photos, 2, augment=lambda sample, generator: sample)
+    source, _ = to_source(same)
+    for visit in range(4):
+        found = _core.sample_of(source, 3, visit)["image"]
+        assert torch.equal(found, photos.sample(3, visit // 2)["image"])
+
+
 def test_audio_is_samples_at_their_own_lengths(tmp_path: Path) -> None:
     lines = []
     for i, text in enumerate(["GO", "STAY HERE"]):
@@ -123,6 +135,10 @@ def test_audio_is_samples_at_their_own_lengths(tmp_path: Path) -> None:
         torch.testing.assert_close(sample["features"].mean(0), torch.zeros(20), atol=1e-4, rtol=0)
     with pytest.raises(trireme.Error, match="'S'"):
         speech.open_utterances(manifest, "GO")
+    row = SourceSamples(to_source(trireme.Packed(spoken, max_segments=2))[0])[0]
+    assert row["tokens_lengths"].tolist() == [9, 0]
+    with pytest.raises(TypeError, match="give it as it is"):
+        trireme.Padded(spoken, {"frames": [99]}, {"features": {0: "frames"}})
 
 
 def nifti(values: np.ndarray, spacing: tuple[float, float, float]) -> bytes:

@@ -66,7 +66,9 @@ def test_the_order_is_that_of_sources_in_cpp() -> None:
 
 def test_a_sample_is_read_once_for_all_uses() -> None:
     points = Points()
-    reader = trireme.Repeated(points, 3, block_samples=8, augment=same).reader(points.__getitem__)
+    reader = trireme.Repeated(points, 3, block_samples=8, augment=same).reader(
+        lambda index, epoch: points[index]
+    )
     for block in range(0, 24, 8):
         for use in range(3):
             for index in range(block, block + 8):
@@ -79,7 +81,9 @@ def test_a_sample_is_read_once_for_all_uses() -> None:
 
 def test_what_has_no_room_is_read_again() -> None:
     points = Points()
-    reader = trireme.Repeated(points, 2, block_samples=2, augment=same).reader(points.__getitem__)
+    reader = trireme.Repeated(points, 2, block_samples=2, augment=same).reader(
+        lambda index, epoch: points[index]
+    )
     for use in range(2):
         for index in range(3):
             assert reader(index, use)["x"][0] == index
@@ -91,7 +95,7 @@ def test_each_use_has_draws_of_its_own() -> None:
 
     def drawn(seed: int) -> list[float]:
         repeated = trireme.Repeated(points, 2, augment=noisy, seed=seed)
-        reader = repeated.reader(points.__getitem__)
+        reader = repeated.reader(lambda index, epoch: points[index])
         visits = [(index, visit) for visit in (3, 0, 2, 1) for index in (5, 4)]
         return [float(reader(index, visit)["x"][0]) - index for index, visit in visits]
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
 #include "trireme/arguments/numbers.h"
 #include "trireme/command/verbs.h"
@@ -34,7 +35,7 @@ Graph graph_of(const ShardVerbOptions& options, const Context& context) {
 }
 
 /// Measured times where there is a profile, else those of products; messages by the rates that were given.
-sharding::ShardForecast forecast_of(const ShardVerbOptions& options, const Graph& graph,
+sharding::ShardForecast forecast_of(const std::optional<Profile>& profile, const Graph& graph,
                                     const sharding::Sharding& sharding,
                                     const sharding::ShardingOptions& rates) {
   sharding::ShardCosts costs{.microbatch = rates.microbatch,
@@ -43,13 +44,11 @@ sharding::ShardForecast forecast_of(const ShardVerbOptions& options, const Graph
                                return rates.link_seconds +
                                       static_cast<double>(bytes) / rates.link_bytes_per_second;
                              }};
-  if (options.profile_file.empty()) {
+  if (!profile) {
     costs.node_seconds = sharding::product_seconds(graph.value(), rates);
     return sharding::forecast(graph.value(), sharding, costs);
   }
-  const Profile profile = Profile::load(options.profile_file, graph);
-  costs.microbatch = profile.microbatch();
-  for (const profile::NodeTime& time : profile::node_times(profile.value(), graph.value())) {
+  for (const profile::NodeTime& time : profile::node_times(profile->value(), graph.value())) {
     costs.node_seconds.push_back((time.forward_us + time.backward_us()) / 1e6);
   }
   return sharding::forecast(graph.value(), sharding, costs);
@@ -64,16 +63,19 @@ Json to_json(const sharding::ShardForecast& forecast) {
 
 int shard(const ShardVerbOptions& options, const Context& context) {
   const Graph graph = graph_of(options, context);
-  const sharding::ShardingOptions rates{.num_shards = options.shards,
-                                        .microbatch = options.microbatch,
-                                        .flops_per_second = options.gflop_per_second * 1e9,
-                                        .link_bytes_per_second = options.link_gb_per_second * 1e9,
-                                        .link_seconds = options.link_us / 1e6};
+  std::optional<Profile> profile;
+  if (!options.profile_file.empty()) profile = Profile::load(options.profile_file, graph);
+  const sharding::ShardingOptions rates{
+      .num_shards = options.shards,
+      .microbatch = profile ? profile->microbatch() : options.microbatch,
+      .flops_per_second = options.gflop_per_second * 1e9,
+      .link_bytes_per_second = options.link_gb_per_second * 1e9,
+      .link_seconds = options.link_us / 1e6};
   const sharding::Sharding sharding = options.spatial
                                           ? sharding::find_tiles(graph.value(), rates)
                                           : sharding::find_sharding(graph.value(), rates);
-  const sharding::ShardForecast forecast = forecast_of(options, graph, sharding, rates);
   const std::string sha256 = sharding::save(sharding, options.out);
+  const sharding::ShardForecast forecast = forecast_of(profile, graph, sharding, rates);
   Json json = sharding::to_json(sharding);
   json["file"] = options.out;
   json["sha256"] = sha256;
@@ -91,8 +93,8 @@ Body add_shard(CLI::App& app, Context& context) {
   app.add_option("--graph", options->graph_file, "Graph file; without it the model is recorded");
   app.add_option(
       "--profile", options->profile_file,
-      "Profile that `profile` wrote: the forecast is of all operators, at its microbatch; "
-      "without it of products alone");
+      "Profile that `profile` wrote: costs are at its microbatch, and the forecast is of all "
+      "operators; without it of products alone");
   app.add_flag(
       "--spatial", options->spatial,
       "Split rows of images and slices of volumes, with halos between shards, in the place "

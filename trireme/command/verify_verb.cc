@@ -101,7 +101,7 @@ int verify_shard(const VerifyVerbOptions& options, const Context& context, World
     json.push_back(to_json(one));
     text += fmt::format("  against {}: {}\n", one.against, verdict(one));
   }
-  text += fmt::format("a step took {:.1f} ms on each rank, {:.1f} ms of the whole model on one\n",
+  text += fmt::format("a step took {:.1f} ms on rank 0, {:.1f} ms of the whole model alone\n",
                       result.shard_step_ms, result.model_step_ms);
   print(context, json, text);
   return passes ? 0 : 1;

@@ -4,9 +4,7 @@
 
 namespace trireme::data {
 
-void FieldKinds::learn(const RecordSource& records, std::int64_t index, std::string_view field,
-                       std::string_view kind) {
-  check(records, field, kind);
+void FieldKinds::learn(std::int64_t index, std::string_view field, std::string_view kind) {
   if (!kind.empty()) known_.try_emplace(std::string(field), std::string(kind), index);
 }
 

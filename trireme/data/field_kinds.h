@@ -14,9 +14,8 @@ namespace trireme::data {
 /// kinds is noticed. Kinds are words, as `a number`; none is no value, which goes with any.
 class FieldKinds {
  public:
-  /// Remembers the kind of a field that is not known yet; of one that is, errors as of `check`.
-  void learn(const RecordSource& records, std::int64_t index, std::string_view field,
-             std::string_view kind);
+  /// Remembers the kind of a field that is not known yet. Fields that nobody reads may be of any kinds.
+  void learn(std::int64_t index, std::string_view field, std::string_view kind);
 
   /// Errors   kCorruptData where the field is of another kind than that which was learned; the message names field and kinds, and
   ///          the record that was learned, but not this one. A field that is not known has no kind.

@@ -110,7 +110,7 @@ void JsonLinesRecords::add_shard(int shard) {
 void JsonLinesRecords::learn_kinds(std::int64_t index) {
   const Json record = parse_line(shards_, index_.at(index, kJsonLines));
   for (const auto& [field, value] : record.items()) {
-    naming_record(*this, index, [&] { kinds_.learn(*this, index, field, kind_of(value)); });
+    kinds_.learn(index, field, kind_of(value));
   }
 }
 

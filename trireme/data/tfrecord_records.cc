@@ -136,9 +136,7 @@ void TfrecordRecords::learn_kinds(std::int64_t index) {
     if (error.kind() != ErrorKind::kCorruptData) throw;
     return;
   }
-  naming_record(*this, index, [&] {
-    for (const auto& [name, kind] : kinds) kinds_.learn(*this, index, name, kind);
-  });
+  for (const auto& [name, kind] : kinds) kinds_.learn(index, name, kind);
 }
 
 std::vector<std::string> TfrecordRecords::fields(std::int64_t index) const {

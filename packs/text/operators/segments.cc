@@ -6,9 +6,11 @@
 
 namespace trireme::text {
 
+double no_attention() { return std::numeric_limits<float>::lowest() / 2; }
+
 at::Tensor segment_bias(const at::Tensor& queries_BT, const at::Tensor& keys_BS) {
   const at::Tensor is_apart_BTS = queries_BT.unsqueeze(2).ne(keys_BS.unsqueeze(1));
-  return is_apart_BTS.to(at::kFloat).mul(std::numeric_limits<float>::lowest()).unsqueeze(1);
+  return is_apart_BTS.to(at::kFloat).mul(no_attention()).unsqueeze(1);
 }
 
 at::Tensor segment_offsets(const at::Tensor& lengths_BM, std::int64_t row_length) {

@@ -8,8 +8,12 @@ namespace trireme::text {
 
 // What keeps the samples of packed rows (data::pack) apart in attention. Dims: B rows, T queries, S keys, M samples of a row at most.
 
-/// For attention that adds a bias to its scores: 0 where a query and a key are of one sample, else the lowest f32. Rows of
-/// padding attend to padding, so that none is without a key.
+/// What scores of attention get where a query must not see a key: so low that nothing of the key is left, and finite in f32 and
+/// bf16 even with the score added, so that a query that sees no key makes no NaN.
+double no_attention();
+
+/// For attention that adds a bias to its scores: 0 where a query and a key are of one sample, else no_attention(). Padding attends
+/// to padding; queries of a sample that the keys do not have take the mean of all.
 ///
 /// queries_BT, keys_BS   integers, `N_segments` of the rows: of one field twice, or of targets and inputs; B may be 1 of one, the
 ///                       same for all rows.

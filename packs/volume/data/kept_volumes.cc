@@ -16,7 +16,8 @@ std::shared_ptr<const LabelledVolume> KeptVolumes::get(std::int64_t index) const
   if (slot.volume) return slot.volume;
   const VolumeFiles& files = files_[static_cast<std::size_t>(index)];
   LabelledVolume own = read_volume(files);
-  if (spacing_ && own.spacing != *spacing_) own = resampled(own, *spacing_, files.name);
+  if (spacing_ && !is_same_spacing(own.spacing, *spacing_))
+    own = resampled(own, *spacing_, files.name);
   auto volume = std::make_shared<const LabelledVolume>(std::move(own));
   if (take_room(volume->num_bytes())) slot.volume = volume;
   return volume;

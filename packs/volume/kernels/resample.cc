@@ -41,6 +41,10 @@ std::vector<std::int64_t> nearest_places(std::int64_t from, std::int64_t to) {
 
 }  // namespace
 
+bool is_same_spacing(const Spacing& a, const Spacing& b) {
+  return std::ranges::equal(a, b, [](double x, double y) { return std::abs(x - y) <= 1e-6 * y; });
+}
+
 VolumeShape resampled_shape(const VolumeShape& shape, const Spacing& from, const Spacing& to) {
   check_shape("resampling", shape);
   Voxel sides = shape.sides();
@@ -51,8 +55,9 @@ VolumeShape resampled_shape(const VolumeShape& shape, const Spacing& from, const
                               "above 0",
                               from[axis], to[axis], "zyx"[axis]));
     }
-    // In double: what is a whole number in millimetres stays one, as 1.6 * 10 / 1.6.
-    const double side = static_cast<double>(sides[axis]) * (from[axis] / to[axis]);
+    // Files have lengths in f32: 100 voxels of 0.7F mm are 100 of 0.7, not 99.99.
+    constexpr double kRounding = 1e-4;
+    const double side = static_cast<double>(sides[axis]) * (from[axis] / to[axis]) + kRounding;
     sides[axis] = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::min(side, 0x1p49)));
   }
   const VolumeShape result = {sides[0], sides[1], sides[2]};

@@ -10,7 +10,10 @@ namespace trireme::volume {
 /// How long voxels are: z, y, x, in millimetres.
 using Spacing = std::array<double, 3>;
 
-/// The voxels of a volume that is brought to another spacing: floor(side * from / to), at least 1.
+/// Whether voxels have the same lengths, but for rounding to f32, as files have them.
+bool is_same_spacing(const Spacing& a, const Spacing& b);
+
+/// The voxels of a volume that is brought to another spacing: floor(side * from / to + 0.0001), at least 1.
 ///
 /// Errors   kInvalidArgument for a spacing that is not above 0, or a shape that check_shape refuses.
 VolumeShape resampled_shape(const VolumeShape& shape, const Spacing& from, const Spacing& to);

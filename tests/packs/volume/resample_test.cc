@@ -48,6 +48,10 @@ TEST(Resample, ShapesFollowTheSpacing) {
   EXPECT_EQ(resampled_shape({100, 512, 512}, {3, 0.8, 0.8}, {1.6, 1.2, 1.2}),
             (VolumeShape{187, 341, 341}));
   EXPECT_EQ(resampled_shape({7, 7, 7}, {1.6, 1.2, 0.1}, {1.6, 1.2, 10}), (VolumeShape{7, 7, 1}));
+  const Spacing file = {double{0.7F}, double{0.9F}, 1.2}, wanted = {0.7, 0.9, 0.4};
+  EXPECT_EQ(resampled_shape({100, 100, 100}, file, wanted), (VolumeShape{100, 100, 300}));
+  EXPECT_TRUE(is_same_spacing({double{1.6F}, 1.2, 1.2}, {1.6, 1.2, double{1.2F}}));
+  EXPECT_FALSE(is_same_spacing({1.6, 1.2, 1.2}, {1.6, 1.2, 1.201}));
   EXPECT_THAT(error_of([] { resampled_shape({1, 1, 1}, {1, 1, 1}, {1, -1, 1}); }).message(),
               HasSubstr("to such of -1 along y"));
   EXPECT_THAT(error_of([] { resampled_shape({9, 9, 9}, {1e30, 1, 1}, {1e-3, 1, 1}); }).message(),

@@ -41,7 +41,9 @@ enum MadePart : std::uint8_t { kY, kMean, kVariance, kInverseDeviation, kCount, 
 struct SampleGroups {
   SampleGroups(const at::Tensor& x, at::MemoryFormat format, std::int64_t group_samples)
       : whole(shape_of(x, format)),
-        samples(group_samples > 0 ? group_samples : std::max<std::int64_t>(whole.batch, 1)),
+        samples(group_samples > 0 && group_samples < whole.batch
+                    ? group_samples
+                    : std::max<std::int64_t>(whole.batch, 1)),
         count(std::max<std::int64_t>((whole.batch + samples - 1) / samples, 1)),
         sample_elements(whole.channels * whole.spatial),
         sample_words(words_of(1)) {}

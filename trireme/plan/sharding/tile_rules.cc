@@ -28,7 +28,7 @@ bool is_set(const Node& node, std::size_t index) {
 
 MaybeRule window_rule(const Graph& graph, const Node& node, int num_shards) {
   const auto window = window_of(graph, node);
-  if (!window) return std::nullopt;
+  if (!window || !is_real(graph.values[*value_at(node, 0)].dtype)) return std::nullopt;
   const std::vector<Size>& in = sizes_of(graph, *value_at(node, 0));
   const std::vector<Size>& out = sizes_of(graph, node.outputs.front());
   if (!can_tile(in, kRowDim, num_shards) || !can_tile(out, kRowDim, num_shards)) {
@@ -63,10 +63,25 @@ MaybeRule rule_of_norm(const Node& node, const NormArguments& at, const Splits& 
   return rule;
 }
 
+/// Statistics are of all samples, and worked out in f32 (tiled_norm.h).
+bool has_usual_statistics(const Graph& graph, const Node& node, const NormArguments& at) {
+  const auto x = value_at(node, 0);
+  const bool has_groups = node.op == "trireme::batch_norm" && node.overload == "grouped";
+  if (!x || has_groups || graph.values[*x].dtype == Dtype::kF64) return false;
+  std::vector<int> others = {NormArguments::kWeight, NormArguments::kBias};
+  if (at.running_mean >= 0) others.insert(others.end(), {at.running_mean, at.running_mean + 1});
+  return std::ranges::all_of(others, [&](int index) {
+    const auto value = value_at(node, static_cast<std::size_t>(index));
+    return !value || graph.values[*value].dtype == Dtype::kF32;
+  });
+}
+
 /// An instance norm keeps no statistics here.
 MaybeRule norm_rule(const Graph& graph, const Node& node, const Splits& known) {
   const NormArguments* at = norm_arguments(node);
-  if (at == nullptr || !takes_statistics(node, *at)) return std::nullopt;
+  if (at == nullptr || !takes_statistics(node, *at) || !has_usual_statistics(graph, node, *at)) {
+    return std::nullopt;
+  }
   const bool keeps = at->running_mean >= 0 &&
                      value_at(node, static_cast<std::size_t>(at->running_mean)).has_value();
   if (keeps && !is_batch_norm(node)) return std::nullopt;

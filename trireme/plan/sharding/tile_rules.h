@@ -21,6 +21,7 @@ enum class TileKind : std::uint8_t {
 
 /// Positions of a norm's arguments; -1: the operator has none. Input, weight and bias are the first three of all.
 struct NormArguments {
+  static constexpr int kWeight = 1, kBias = 2;
   int running_mean = -1;
   int training = -1;
   int eps = -1;

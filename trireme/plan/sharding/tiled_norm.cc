@@ -18,7 +18,7 @@ using graph::Size;
 using graph::ValueId;
 using Ids = PartValues::Ids;
 
-constexpr std::size_t kWeight = 1, kBias = 2;
+constexpr std::size_t kWeight = NormArguments::kWeight, kBias = NormArguments::kBias;
 
 class NormWriter {
  public:

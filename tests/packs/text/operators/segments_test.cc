@@ -87,5 +87,15 @@ TEST(Segments, TheBiasKeepsSamplesApart) {
   EXPECT_EQ(crossed.sizes(), (at::IntArrayRef{kRows, 1, 7, kRow}));
 }
 
+// The lowest f32 would be infinite in bf16, and a softmax of nothing but that is NaN.
+TEST(Segments, QueriesWithoutKeysMakeNoNan) {
+  const at::Tensor bias = segment_bias(torch::full({kRows, 3}, 9, torch::kInt), segments());
+  for (const at::ScalarType type : {torch::kFloat, torch::kBFloat16}) {
+    at::Tensor scores = torch::full({kRows, 1, 3, kRow}, -1e4).to(type);
+    scores += bias;
+    EXPECT_TRUE(torch::isfinite(torch::softmax(scores, -1)).all().item<bool>()) << type;
+  }
+}
+
 }  // namespace
 }  // namespace trireme::text
