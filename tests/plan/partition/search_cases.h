@@ -72,7 +72,7 @@ inline SearchCase random_search_case(std::mt19937& random, int max_nodes) {
   one.options.replicas = 1 + pick(2);
   one.topology = layout::testing::random_topology(random, one.num_stages * one.options.replicas, 4);
   one.options.batch = {one.options.replicas * (1 + pick(12)), 1, one.options.replicas};
-  one.options.may_copy = false;
+  one.options.may_copy = one.options.may_reorder = false;
   one.options.stages = one.num_stages;
   one.options.may_choose_owners = false;  // `exhaustive` does not.
   one.options.recompute = Recompute::kNone;

@@ -67,8 +67,9 @@ TEST(StageBound, NoPlanBeatsIt) {
     if (!groups.empty() && random() % 2 == 0) copied = groups[random() % groups.size()];
     const StageBound bound(one.model.graph, one.model.profile, {copied.begin(), copied.end()});
     const std::vector<std::string> names = schedule::schedule_names();
-    Setting setting{names[random() % names.size()], copied, one.model.graph};
-    if (!copied.empty()) setting.planned = graph::copy_to_consumers(one.model.graph, copied);
+    const graph::Graph planned =
+        copied.empty() ? one.model.graph : graph::copy_to_consumers(one.model.graph, copied);
+    const Setting setting{names[random() % names.size()], copied, planned};
     const std::vector<int> cuts = layout::testing::random_cuts(random, setting.planned, 3);
     one.num_stages = static_cast<int>(cuts.size()) + 1;
     one.topology =

@@ -119,7 +119,7 @@ class LeanCuts {
       : problem_(problem),
         most_us_(most_us),
         in_regions_(again == Again::kRegion),
-        setting_{start.plan.schedule.name, start.plan.copied_nodes, planned},
+        setting_{start.plan.schedule.name, start.plan.copied_nodes, planned, start.plan.node_order},
         estimator_(problem, setting_),
         best_(start),
         left_{total_excess(problem, start), start.forecast.simulation.step_us},

@@ -4,7 +4,6 @@
 #include <set>
 
 #include "trireme/error.h"
-#include "trireme/plan/graph/copy_to_consumers.h"
 #include "trireme/plan/partition/less_memory.h"
 #include "trireme/plan/partition/rank_orders.h"
 #include "trireme/plan/partition/stage_copies.h"
@@ -162,8 +161,9 @@ std::vector<Planner::Proposal> Planner::proposals() const {
 void Planner::search(int num_stages) {
   const auto& pinned = problem_.options.copied_nodes;
   for (const std::string& schedule : schedules_) {
-    try_setting(num_stages, setting(schedule, pinned.value_or(std::vector<graph::NodeId>())));
+    try_setting(num_stages, setting(schedule, {{}, pinned.value_or(std::vector<graph::NodeId>())}));
   }
+  try_node_orders(num_stages);
   if (!pinned && num_stages > 1 && best_of(num_stages) != nullptr) try_copies(num_stages);
 }
 
@@ -214,10 +214,11 @@ bool Planner::looks_good(int num_stages) {
   const StageBound::Steps steps{problem_.num_microbatches(), splits_backwards_};
   const std::vector<int> cuts = bound_.cuts(num_stages, steps);
   if (std::ssize(cuts) + 1 != num_stages) return false;  // One stage less is as good.
-  Search& search = search_of(
-      {.num_stages = num_stages,
-       .setting = setting(settings_[now.setting]->schedule,
-                          problem_.options.copied_nodes.value_or(std::vector<graph::NodeId>()))});
+  Search& search =
+      search_of({.num_stages = num_stages,
+                 .setting = setting(
+                     settings_[now.setting]->schedule,
+                     {{}, problem_.options.copied_nodes.value_or(std::vector<graph::NodeId>())})});
   const std::optional<double> step_us = search.step_us(cuts);
   return step_us && *step_us <= kLookedNear * now.found.score.primary;
 }
@@ -230,7 +231,7 @@ void Planner::try_copies(int num_stages) {
     std::sort(copied.begin(), copied.end());
     copied.erase(std::unique(copied.begin(), copied.end()), copied.end());
     if (copied != now.copied_nodes && can_copy(problem_.recorded, copied)) {
-      try_setting(num_stages, setting(now.schedule, std::move(copied)));
+      try_setting(num_stages, setting(now.schedule, {now.node_order, std::move(copied)}));
     }
   }
 }
@@ -241,7 +242,7 @@ bool Planner::has_schedule(int num_stages, const std::string& schedule) {
   try {
     Problem problem = problem_;
     problem.num_stages = num_stages;
-    make_schedule(problem, {schedule, {}, {}});
+    make_schedule(problem, {schedule, {}, problem_.recorded});
     return true;
   } catch (const Error& error) {
     refusal_ = error.message();
@@ -263,8 +264,7 @@ void Planner::try_order(const Best& tried) {
   std::optional<Score> incumbent;
   if (const Best* best = best_of(num_stages)) {
     incumbent = best->found.score;
-    const bool is_same_graph =
-        settings_[best->setting]->copied_nodes == settings_[setting]->copied_nodes;
+    const bool is_same_graph = &settings_[best->setting]->planned == &settings_[setting]->planned;
     if (is_same_graph) starts.push_back(best->found.cuts);
   }
   std::optional<Search::Found> found = search_of(tried).find(goal_, starts, incumbent);
@@ -287,15 +287,13 @@ Search& Planner::search_of(const Best& tried) {
   return *search;
 }
 
-std::size_t Planner::setting(const std::string& schedule, std::vector<graph::NodeId> copied) {
+std::size_t Planner::setting(const std::string& schedule, const Passes& passes) {
+  const graph::Graph& planned = graph_after(passes);
   for (std::size_t i = 0; i < settings_.size(); ++i) {
-    if (settings_[i]->schedule == schedule && settings_[i]->copied_nodes == copied) return i;
+    if (settings_[i]->schedule == schedule && &settings_[i]->planned == &planned) return i;
   }
-  auto setting = std::make_unique<Setting>(Setting{schedule, std::move(copied), {}});
-  setting->planned = setting->copied_nodes.empty()
-                         ? problem_.recorded
-                         : graph::copy_to_consumers(problem_.recorded, setting->copied_nodes);
-  settings_.push_back(std::move(setting));
+  settings_.push_back(
+      std::make_unique<Setting>(Setting{schedule, passes.copied, planned, passes.node_order}));
   return settings_.size() - 1;
 }
 
