@@ -208,6 +208,24 @@ bool Planner::may_win(int num_stages) const {
   return m * bound_.work_us() * each / num_stages < best_us;
 }
 
+/// Whether ranks in another order may be faster than what is known of the schedule. Surely not, where it says no.
+bool Planner::may_win(const Best& tried) const {
+  const Setting& setting = *settings_[tried.setting];
+  const auto known = bests_.find({tried.num_stages, setting.schedule});
+  if (tried.order == 0 || known == bests_.end() || goal_.objective != Objective::kSpeed)
+    return true;
+  const Score& score = known->second.found.score;
+  const bool is_bounded = setting.node_order.empty() && problem_.options.stages_per_rank == 1;
+  if (score.excess_bytes > 0 || !is_bounded) return true;
+  const Problem& problem = this->problem(tried);
+  std::vector<double> speeds;
+  for (int s = 0; s < tried.num_stages; ++s) speeds.push_back(problem.most_speed(s));
+  return bound_.may_do(score.primary,
+                       {problem_.num_microbatches(),
+                        splits_backwards(setting.schedule, problem_.options.stages_per_rank)},
+                       speeds);
+}
+
 /// Whether cuts that are quickly found, under the best schedule so far, come near to the best.
 bool Planner::looks_good(int num_stages) {
   const Best& now = *best();
@@ -253,7 +271,8 @@ bool Planner::has_schedule(int num_stages, const std::string& schedule) {
 void Planner::try_setting(int num_stages, std::size_t setting) {
   if (!has_schedule(num_stages, settings_[setting]->schedule)) return;
   for (std::size_t order = 0; order < orders(num_stages).size(); ++order) {
-    try_order({.num_stages = num_stages, .setting = setting, .order = order});
+    const Best tried{.num_stages = num_stages, .setting = setting, .order = order};
+    if (may_win(tried)) try_order(tried);
   }
 }
 

@@ -59,6 +59,7 @@ class Planner {
   void search_fewer_stages();
   bool search_near(int num_stages);
   bool may_win(int num_stages) const;
+  bool may_win(const Best& tried) const;
   bool looks_good(int num_stages);
   void try_node_orders(int num_stages);
   bool try_stage_moves(int num_stages);
