@@ -213,22 +213,33 @@ class LeanCuts {
     return (total_excess(problem_, least) == 0 && keep_more(least)) || is_taken;
   }
 
-  /// Each set of stages that recompute.
+  /// Each set of stages that recompute. What a rank with one stage holds depends on that stage's way alone: two forecasts
+  /// say of all sets what they leave to be saved.
   bool try_sets(const Cuts& cuts) {
     const layout::Plan plan = plan_of(problem_, setting_, cuts);
-    bool is_taken = false;
-    for (unsigned set = 0; set < 1U << problem_.num_stages; ++set) {
-      layout::Plan other = plan;
-      bool can_be = true;
+    unsigned all = 0;
+    for (int s = 0; s < problem_.num_stages; ++s) all |= can_recompute(plan, s) ? 1U << s : 0;
+    const Candidate none_again = with_set(plan, 0), all_again = with_set(plan, all);
+    bool is_taken = take(none_again);
+    is_taken = take(all_again) || is_taken;
+    for (unsigned set = 1; set < all; ++set) {
+      if ((set & ~all) != 0) continue;
+      std::int64_t excess = 0;
       for (int s = 0; s < problem_.num_stages; ++s) {
-        other.stages[s].recompute = (set >> s & 1U) != 0;
-        can_be = can_be && (!other.stages[s].recompute || can_recompute(plan, s));
+        const Candidate& own = (set >> s & 1U) != 0 ? all_again : none_again;
+        excess += std::max<std::int64_t>(0, excess_bytes(problem_, own, s));
       }
-      if (!can_be) continue;
-      --num_tries_;
-      is_taken = take(forecast_of(problem_, setting_.planned, std::move(other))) || is_taken;
+      if (problem_.options.stages_per_rank == 1 && excess > left_.first) continue;
+      is_taken = take(with_set(plan, set)) || is_taken;
     }
     return is_taken;
+  }
+
+  /// The plan with these stages, as bits, that recompute.
+  Candidate with_set(layout::Plan plan, unsigned set) {
+    --num_tries_;
+    for (int s = 0; s < problem_.num_stages; ++s) plan.stages[s].recompute = (set >> s & 1U) != 0;
+    return forecast_of(problem_, setting_.planned, std::move(plan));
   }
 
   bool can_recompute(const layout::Plan& plan, int stage) const {
