@@ -88,10 +88,12 @@ void Planner::plan() {
   const double best_us = best()->found.score.primary;
   const double fastest_us = options.fastest_us > 0 ? options.fastest_us : best_us;
   goal_ = {Objective::kMemory, fastest_us * options.max_slowdown};
-  for (auto& [key, best] : bests_) {
-    Score& score = best.found.score;
-    score.excess_us = goal_.excess_us(score.primary);
-    std::swap(score.primary, score.secondary);
+  for (Bests* bests : {&bests_, &firsts_}) {
+    for (auto& [key, best] : *bests) {
+      Score& score = best.found.score;
+      score.excess_us = goal_.excess_us(score.primary);
+      std::swap(score.primary, score.secondary);
+    }
   }
   search(problem_.num_stages);
   if (num_stages != problem_.num_stages) search(num_stages);
@@ -150,6 +152,11 @@ std::vector<Planner::Proposal> Planner::proposals() const {
                          score.primary <= kNearlyAsGood * least.primary;
     const bool may_be = takes_schedules || (best_of(key.first) == &one && (is_near || !fits));
     if (may_be && &one != best()) others.push_back(&one);
+    // And so may other orders of ranks.
+    if (takes_schedules && one.order != 0) {
+      const auto first = firsts_.find(key);
+      if (first != firsts_.end()) others.push_back(&first->second);
+    }
   }
   std::ranges::stable_sort(others, [](const Best* one, const Best* other) {
     return is_better(one->found.score, other->found.score);
@@ -288,10 +295,17 @@ void Planner::try_order(const Best& tried) {
   }
   std::optional<Search::Found> found = search_of(tried).find(goal_, starts, incumbent);
   if (!found) return;
-  const auto [own, is_new] = bests_.try_emplace({num_stages, settings_[setting]->schedule});
-  if (!is_new && !is_better(found->score, own->second.found.score)) return;
-  own->second = tried;
-  own->second.found = *std::move(found);
+  Best best = tried;
+  best.found = *std::move(found);
+  keep(bests_, best);
+  if (best.order == 0) keep(firsts_, best);
+}
+
+/// Where it is better than the one of its number of stages and schedule.
+void Planner::keep(Bests& bests, const Best& found) const {
+  const auto [own, is_new] =
+      bests.try_emplace({found.num_stages, settings_[found.setting]->schedule}, found);
+  if (!is_new && is_better(found.found.score, own->second.found.score)) own->second = found;
 }
 
 Search& Planner::search_of(const Best& tried) {

@@ -54,6 +54,8 @@ class Planner {
     Search::Found found;
   };
 
+  using Bests = std::map<std::pair<int, std::string>, Best>;  ///< By number of stages and schedule.
+
   [[noreturn]] void fail_without_plans() const;
   void search(int num_stages);
   void search_fewer_stages();
@@ -67,6 +69,7 @@ class Planner {
   void try_setting(int num_stages, std::size_t setting);
   bool has_schedule(int num_stages, const std::string& schedule);
   void try_order(const Best& tried);
+  void keep(Bests& bests, const Best& found) const;
   Search& search_of(const Best& tried);
   const std::vector<std::vector<int>>& orders(int num_stages);
   /// What is done to the recorded graph before it is cut.
@@ -102,7 +105,8 @@ class Planner {
   mutable std::map<std::pair<std::vector<int>, std::size_t>, Problem> problems_;
   /// By number of stages, setting, order.
   std::map<std::tuple<int, std::size_t, std::size_t>, std::unique_ptr<Search>> searches_;
-  std::map<std::pair<int, std::string>, Best> bests_;  ///< By number of stages and schedule.
+  Bests bests_;
+  Bests firsts_;         ///< Likewise, of ranks in the first order.
   std::string refusal_;  ///< Of the last schedule that holds too many microbatches.
 };
 
