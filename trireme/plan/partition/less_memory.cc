@@ -129,12 +129,13 @@ class LeanCuts {
                       problem.num_microbatches() * static_cast<std::int64_t>(problem.num_stages);
     const double steps = kMostSteps * problem.options.effort / static_cast<double>(size);
     num_tries_ = std::clamp(static_cast<std::int64_t>(steps), kLeastTries, kMostTries);
-    if (left_.first == 0 || most_us_ < kUnlimited) num_tries_ /= 4;  // There is a plan.
+    const bool has_plan = left_.first == 0 || most_us_ < kUnlimited;
+    if (has_plan && !are_few()) num_tries_ /= 4;
   }
 
   Candidate find() {
     if (left_.first == 0) keep_more(best_);
-    if (places_.num_partitions(problem_.num_stages) <= kFewPartitions) {
+    if (are_few()) {
       try_all();
     } else {
       climb();
@@ -147,6 +148,9 @@ class LeanCuts {
   static constexpr std::int64_t kLeastTries = 16, kMostTries = 1200;
   static constexpr double kFewPartitions = 1000;
   static constexpr int kFewStages = 4;  ///< Of which all sets are tried.
+
+  /// Whether all cuts are tried.
+  bool are_few() const { return places_.num_partitions(problem_.num_stages) <= kFewPartitions; }
 
   /// Those first that would be fastest if all were kept.
   void try_all() {
