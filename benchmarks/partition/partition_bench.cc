@@ -8,7 +8,8 @@
 //            least slowest stage alone, and those that the search makes of them, over the best of
 //            all partitions.
 //  planning  time of `partition`, all schedules, 4 and 64 stages, on transformers of some number of
-//            nodes; 64 stages from 1,000 to 100,000 nodes, and what the process holds at most: how it grows.
+//            nodes; 64 stages from 1,000 to 100,000 nodes, and what the process holds at most: how it grows; 300 nodes
+//            for ranks that share cores.
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -204,6 +205,34 @@ double peak_mib() {
   return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
+/// Four ranks on two cores, and layouts of all kinds: stages, replicas, idle ranks.
+Json run_planning_shared(int num_nodes) {
+  constexpr int kRounds = 3, kRanks = 4;
+  Model model = make_model(long_chain(num_nodes), kRanks, false);
+  model.topology.hosts[0].num_cores = 2;
+  for (topology::RankPlace& rank : model.topology.ranks) rank.cores = {0, 1};
+  const partition::PartitionOptions options{
+      .batch = {4 * kRanks, 1, kRanks}, .replicas = 0, .may_idle = true};
+  std::vector<double> times;
+  layout::Plan plan;
+  for (int round = 0; round < kRounds; ++round) {
+    times.push_back(run_ms([&] {
+      plan =
+          partition::partition_over_replicas(model.graph, model.profile, model.topology, options);
+    }));
+  }
+  const double gap = plan.prediction->step_ms / plan.prediction->lower_bound_ms;
+  fmt::print(
+      "planning  {:>6} nodes, 4 ranks on 2 cores, median {:.0f} ms, slowest {:.0f} ms; {}, {} "
+      "stages, step {:.3f} of "
+      "the bound\n",
+      model.graph.nodes.size(), median(times), quantile(times, 1), plan.schedule.name,
+      plan.stages.size(), gap);
+  return {{"operation", "planning_shared"}, {"nodes", model.graph.nodes.size()},
+          {"median_ms", median(times)},     {"slowest_ms", quantile(times, 1)},
+          {"schedule", plan.schedule.name}, {"step_over_bound", gap}};
+}
+
 Json run_planning(int num_nodes, int num_stages, Objective objective) {
   const int num_rounds = num_nodes > 10'000 ? 1 : 3;
   const Chain chain = long_chain(num_nodes);
@@ -256,6 +285,7 @@ int run(const std::string& json_file) {
       }
     }
   }
+  results.push_back(run_planning_shared(300));
   for (const auto objective : {Objective::kSpeed, Objective::kMemory}) {
     for (const int num_nodes : {300, 1000, 3000}) {
       results.push_back(run_planning(num_nodes, 4, objective));

@@ -20,6 +20,7 @@
 #include "trireme/plan/layout/plan_check.h"
 #include "trireme/plan/partition/explain.h"
 #include "trireme/plan/partition/front.h"
+#include "trireme/plan/partition/idle_ranks.h"
 #include "trireme/plan/partition/partition.h"
 #include "trireme/plan/schedule/schedule_json.h"
 #include "trireme/plan/schedule/schedules.h"
@@ -54,16 +55,6 @@ std::string shared_text(const MeasureOptions& options) {
          fmt::format("microbatch {}\nthreads {}\ndevice memory {}\nmeasures files {}\nquickly {}\n",
                      options.microbatch, options.threads, options.device_memory_bytes,
                      options.files, measures_quickly());
-}
-
-/// Says which ranks have nothing to do.
-std::string idle_text(const layout::Plan& plan, const topology::Topology& topology) {
-  const int num_used = layout::train_role(plan).mesh.num_ranks();
-  const int num_ranks = static_cast<int>(topology.ranks.size());
-  if (num_used == num_ranks) return "";
-  return fmt::format(
-      "\nthe plan uses {} of the {} ranks, the others stay idle; start it with as many\n", num_used,
-      num_ranks);
 }
 
 int stages_per_rank(const PlanOptions& options) {
@@ -217,9 +208,10 @@ Decision decide(const graph::Graph& graph, const MeasuredCosts& measured, const 
       partition::partition_over_replicas(graph, profile, topology, asked));
   const graph::Graph planned = layout::planned_graph(graph, *plan);
   train::check_buffers(planned, training.buffers, layout::train_role(*plan).mesh.data);
-  const std::string text =
-      partition::explain(planned, *plan, forecast(planned, *plan, profile, topology, training)) +
-      idle_text(*plan, topology);
+  std::string text =
+      partition::explain(planned, *plan, forecast(planned, *plan, profile, topology, training));
+  const std::string idle = partition::idle_ranks(*plan, topology, asked);
+  if (!idle.empty()) text += "\n" + idle + "\n";
   return {Plan(std::move(plan)), text};
 }
 

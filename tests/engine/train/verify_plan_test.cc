@@ -3,11 +3,18 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <iterator>
+#include <random>
+
+#include "tests/graphs/random_order.h"
 #include "tests/models/models.h"
 #include "trireme/engine/train/construct_workload.h"
 #include "trireme/error.h"
+#include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/graph/node_order.h"
 #include "trireme/plan/layout/manual_plan.h"
 #include "trireme/plan/layout/plan.h"
 
@@ -125,6 +132,32 @@ TEST(VerifyCopies, ABiasTableIsUsedOncePerConsumerAndCutsDoNotSendIt) {
       EXPECT_TRUE(result.passes()) << result.against << ": " << result.first_difference;
     }
   }
+}
+
+/// Cut in two places, against the recorded order without cuts.
+TEST_P(Verify, NodesInAnotherOrderGiveTheSameBits) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const Workload workload = construct(workload_of(GetParam()), 0);
+  const record::Recording recorded = record::record(
+      workload.model, BatchReader(workload.training, workload.model).maker(), graph::Mode::kTrain);
+  const auto order = graph::testing::random_order(random, recorded.graph);
+  const graph::Graph graph = graph::reordered(recorded.graph, order);
+  const std::vector<bool> allowed = graph::allowed_cuts(graph);
+  std::vector<int> places, cuts;
+  for (int c = 1; c < static_cast<int>(graph.nodes.size()); ++c) {
+    if (allowed[c]) places.push_back(c);
+  }
+  std::ranges::sample(places, std::back_inserter(cuts), 2, random);
+  layout::Plan plan =
+      layout::make_manual_plan(graph, graph::graph_sha256(recorded.graph), cuts, {12, 3, 2});
+  plan.node_order = order;
+  const auto results =
+      verify(workload_of(GetParam()), plan, {.num_steps = 2, .optimizer = {.name = "sgd"}});
+  ASSERT_FALSE(results.empty());
+  EXPECT_TRUE(results[0].must_be_bitwise);
+  expect_passes(results);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Verify, testing::ValuesIn(models::names()),

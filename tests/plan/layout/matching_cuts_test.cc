@@ -5,6 +5,7 @@
 
 #include "tests/graphs/graph_builder.h"
 #include "trireme/error.h"
+#include "trireme/plan/graph/node_order.h"
 #include "trireme/plan/layout/manual_plan.h"
 
 namespace trireme::layout {
@@ -50,6 +51,29 @@ TEST(MatchingCuts, FallWhereTheFewestBytesGo) {
   EXPECT_EQ(match({"a", "b"}, {1}, {"a", "=", "-", "b"}), (Cuts{1}));
   EXPECT_EQ(match({"a", "b"}, {1}, {"=", "a", "=", "-", "b"}), (Cuts{2}));
   EXPECT_EQ(match({"a", "b"}, {1}, {"a", "=", "=", "-", "b"}), (Cuts{1}));
+}
+
+/// Towers a, b, c; stage 0 has a and the first half of each of the others.
+TEST(MatchingCuts, FollowAPlanInAnotherOrder) {
+  const auto towers = [](const std::vector<std::string>& names) {
+    GraphBuilder b;
+    std::map<char, ValueId> ends;
+    const ValueId x = b.input("x", {1});
+    for (const std::string& name : names) {
+      const ValueId from = ends.contains(name[0]) ? ends[name[0]] : x;
+      ends[name[0]] =
+          b.node("op", {from, b.parameter(name, {1})}, GraphBuilder::batch({1}), {.name = name});
+    }
+    b.loss(b.node("add", {ends['a'], ends['b']}, GraphBuilder::batch({1})));
+    return b.graph();
+  };
+  const graph::Graph planned = towers({"a0", "b0", "a1", "b1"});
+  const graph::Graph other = towers({"a0", "a1", "b0", "b1"});
+  const Plan plan = make_manual_plan(planned, "hash", Cuts{2}, {8, 2, 1});
+  EXPECT_THROW(matching_cuts(planned, plan, other), Error);
+  const std::vector<graph::NodeId> order = matching_order(planned, plan, other);
+  EXPECT_EQ(order, (std::vector<graph::NodeId>{0, 2, 1, 3, 4, 5}));
+  EXPECT_EQ(matching_cuts(planned, plan, graph::reordered(other, order)), (Cuts{2}));
 }
 
 // The cut before it fell where no room was left for a stage without parameters.

@@ -27,6 +27,7 @@ Plan full_plan() {
   plan.stages[1].position = 0;
   plan.stages[0].regions = {2, 3};
   plan.schedule = {"interleaved", {{"virtual_stages", 2}}, {{"0F0", "1F0"}, {}}};
+  plan.node_order = {1, 0, 2, 3, 4};
   plan.copied_nodes = {3, 4};
   plan.tie_owners = {{"embed.weight", 1}};
   plan.sharded_state = plan.sharded_parameters = true;

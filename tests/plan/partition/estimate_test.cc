@@ -114,7 +114,13 @@ TEST(Estimator, IsWhatTheForecastSays) {
     Estimator estimator(problem, setting);
     EXPECT_TRUE(estimator.is_lean());
     const double expected = whole.forecast.simulation.step_us;
-    EXPECT_NEAR(estimator.step_us(one.cuts), expected, 1e-9 * expected);
+    const double step_us = estimator.step_us(one.cuts);
+    EXPECT_NEAR(step_us, expected, 1e-9 * expected);
+    EXPECT_EQ(estimator.step_us(one.cuts, step_us), step_us);  // Of no use is what takes longer.
+    const double most_us = step_us * 0.125 * static_cast<double>(1 + random() % 7);
+    const double too_long = estimator.step_us(one.cuts, most_us);
+    EXPECT_GT(too_long, most_us);
+    EXPECT_LE(too_long, step_us * (1 + 1e-9));
     const std::vector<std::int64_t> peaks = estimator.peak_bytes(one.cuts);
     for (int s = 0; s < problem.num_stages; ++s) {
       EXPECT_EQ(peaks[s], whole.forecast.memory[problem.rank(s, 0)].total()) << "stage " << s;
@@ -140,6 +146,7 @@ TEST(Estimator, BoundsOfPeaksHold) {
     Estimator estimator(problem, setting);
     const std::vector<std::int64_t> peaks = estimator.peak_bytes(one.cuts);
     EXPECT_LE(estimator.least_peak_bytes(one.cuts), *std::max_element(peaks.begin(), peaks.end()));
+    EXPECT_LE(estimator.least_kept_bytes(one.cuts), estimator.least_peak_bytes(one.cuts));
     std::vector<std::int64_t> limits = peaks;
     for (std::int64_t& limit : limits) limit += static_cast<std::int64_t>(random() % 60'000) - 9000;
     if (!estimator.surely_fits(one.cuts, limits)) continue;

@@ -1,18 +1,16 @@
 #pragma once
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "tests/plan/partition/exhaustive.h"
 #include "tests/plans/random_models.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/graph_json.h"
-#include "trireme/plan/layout/plan_check.h"
 #include "trireme/plan/partition/candidate.h"
 #include "trireme/plan/partition/partition.h"
 #include "trireme/plan/partition/search.h"
@@ -72,78 +70,11 @@ inline SearchCase random_search_case(std::mt19937& random, int max_nodes) {
   one.options.replicas = 1 + pick(2);
   one.topology = layout::testing::random_topology(random, one.num_stages * one.options.replicas, 4);
   one.options.batch = {one.options.replicas * (1 + pick(12)), 1, one.options.replicas};
-  one.options.may_copy = false;
+  one.options.may_copy = one.options.may_reorder = false;
   one.options.stages = one.num_stages;
   one.options.may_choose_owners = false;  // `exhaustive` does not.
   one.options.recompute = Recompute::kNone;
   return one;
-}
-
-/// All cuts, schedules and sets of stages that recompute, in the simulator.
-class Exhaustive {
- public:
-  Exhaustive(const Problem& problem, const Goal& goal) : problem_(problem), goal_(goal) {
-    const std::vector<bool> allowed = graph::allowed_cuts(problem.recorded);
-    for (int c = 1; c + 1 < static_cast<int>(allowed.size()); ++c) {
-      if (allowed[c]) places_.push_back(c);
-    }
-  }
-
-  Score best() {
-    for (const std::string& schedule : schedule::schedule_names()) {
-      const Setting setting{schedule, {}, problem_.recorded};
-      visit(setting, 0);
-    }
-    return best_;
-  }
-
- private:
-  void visit(const Setting& setting, std::size_t place) {
-    if (static_cast<int>(cuts_.size()) + 1 == problem_.num_stages) return try_cuts(setting);
-    for (; place < places_.size(); ++place) {
-      cuts_.push_back(places_[place]);
-      visit(setting, place + 1);
-      cuts_.pop_back();
-    }
-  }
-
-  void try_cuts(const Setting& setting) {
-    const layout::Plan plan = plan_of(problem_, setting, cuts_);
-    const Recompute recompute = problem_.options.recompute;
-    if (recompute == Recompute::kAll) {
-      try_stages(plan, ~0U);
-      return;
-    }
-    const Score keeps = try_stages(plan, 0);
-    // Running a forward again never makes a step shorter.
-    if (recompute == Recompute::kNone || keeps.excess_bytes <= 0 || keeps.primary > best_fit_)
-      return;
-    for (unsigned stages = 1; stages < 1U << problem_.num_stages; ++stages)
-      try_stages(plan, stages);
-  }
-
-  /// With the stages that recompute as bits, of those that can.
-  Score try_stages(layout::Plan plan, unsigned stages) {
-    for (int s = 0; s < problem_.num_stages; ++s) {
-      plan.stages[s].recompute =
-          (stages >> s & 1U) != 0 && layout::why_not_recomputed(problem_.recorded, plan, s).empty();
-    }
-    const Score now =
-        score(problem_, forecast_of(problem_, problem_.recorded, std::move(plan)), goal_);
-    best_ = std::min(best_, now);
-    if (now.excess_bytes <= 0) best_fit_ = std::min(best_fit_, now.primary);
-    return now;
-  }
-
-  const Problem& problem_;
-  Goal goal_;
-  std::vector<int> places_, cuts_;
-  Score best_{std::numeric_limits<std::int64_t>::max(), 0, 0, 0};
-  double best_fit_ = kUnlimited;  ///< Step.
-};
-
-inline Score exhaustive(const Problem& problem, const Goal& goal) {
-  return Exhaustive(problem, goal).best();
 }
 
 /// The best over all schedules with moves alone.
@@ -157,10 +88,12 @@ inline Score climb(const Problem& problem, const Goal& goal) {
   return *best;
 }
 
-/// Half of the problems get a cap of memory, of a part of what the fastest plan takes.
-inline void cap_memory(std::mt19937& random, SearchCase& one) {
+/// Half of the problems get a cap of memory, of a part of what the fastest plan takes that keeps all.
+///
+/// all   of the same problem.
+inline void cap_memory(std::mt19937& random, SearchCase& one, Exhaustive& all) {
   if (random() % 2 == 0) return;
-  const Score free = exhaustive(one.problem(), {});
+  const Score free = all.best({});
   one.options.device_memory_bytes =
       static_cast<std::int64_t>(free.secondary * (0.6 + 0.05 * static_cast<double>(random() % 9)));
 }
@@ -181,8 +114,9 @@ struct Gaps {
 
 /// Of the plan that `partition` gives, or its refusal; what it decides beside cuts, schedule and stages that recompute may
 /// make it better than the best of these.
-inline void add_planned(const SearchCase& one, Gaps& gaps) {
-  const Score best = exhaustive(one.problem(), {});
+///
+/// best   of all there are.
+inline void add_planned(const SearchCase& one, const Score& best, Gaps& gaps) {
   try {
     const layout::Plan plan =
         partition(one.model.graph, one.model.profile, one.topology, one.options);
@@ -192,6 +126,14 @@ inline void add_planned(const SearchCase& one, Gaps& gaps) {
     ++gaps.num_refused;
     gaps.num_wrongly_refused += best.excess_bytes <= 0 ? 1 : 0;
   }
+}
+
+/// Likewise of what moves alone find.
+inline void add_moved(const SearchCase& one, const Score& best, Gaps& gaps) {
+  const Score found = climb(one.problem(), {});
+  if (found.excess_bytes <= 0) return gaps.add(found.primary, best.primary);
+  ++gaps.num_refused;
+  gaps.num_wrongly_refused += best.excess_bytes <= 0 ? 1 : 0;
 }
 
 /// Whether the graph has enough places for the cuts.

@@ -27,8 +27,9 @@ TEST(Search, MovesComeCloseToTheExhaustiveBest) {
   for (int round = 0; round < 80; ++round) {
     testing::SearchCase one = testing::random_search_case(random, 10);
     if (!testing::has_plans(one)) continue;
-    testing::cap_memory(random, one);
-    const Score best = testing::exhaustive(one.problem(), {});
+    testing::Exhaustive all(one.problem());
+    testing::cap_memory(random, one, all);
+    const Score best = all.best({});
     const Score found = testing::climb(one.problem(), {});
     EXPECT_EQ(found.excess_bytes > 0, best.excess_bytes > 0) << "round " << round;
     EXPECT_GE(found.primary, (1 - 1e-9) * best.primary);
@@ -48,10 +49,12 @@ TEST(Search, SmallProblemsAreSolved) {
   for (int round = 0; round < 60; ++round) {
     testing::SearchCase one = testing::random_search_case(random, 9);
     if (!testing::has_plans(one)) continue;
-    testing::cap_memory(random, one);
+    testing::Exhaustive all(one.problem());
+    testing::cap_memory(random, one, all);
     constexpr Recompute kWays[] = {Recompute::kNone, Recompute::kAuto, Recompute::kAll};
     one.options.recompute = kWays[random() % 3];
-    testing::add_planned(one, one.options.recompute == Recompute::kNone ? keeps : recomputes);
+    testing::add_planned(one, all.best({}),
+                         one.options.recompute == Recompute::kNone ? keeps : recomputes);
   }
   EXPECT_GT(keeps.num_cases, 10);
   EXPECT_LE(keeps.worst, 1e-9);
@@ -73,9 +76,10 @@ TEST(Search, TheObjectiveMemoryComesCloseToTheExhaustiveBest) {
     one.options.placement = Placement::kCluster;  // Ranks in their order, as `exhaustive` has them.
     one.options.objective = Objective::kMemory;
     one.options.max_slowdown = 1 + 0.1 * static_cast<double>(random() % 10);
-    const Score fastest = testing::exhaustive(one.problem(), {});
+    testing::Exhaustive all(one.problem());
+    const Score fastest = all.best({});
     const Goal goal{Objective::kMemory, fastest.primary * one.options.max_slowdown};
-    const Score best = testing::exhaustive(one.problem(), goal);
+    const Score best = all.best(goal);
     const layout::Plan plan =
         partition(one.model.graph, one.model.profile, one.topology, one.options);
     EXPECT_EQ(static_cast<double>(layout::largest_peak_bytes(plan.prediction->peak_bytes)),

@@ -37,6 +37,18 @@ TEST(StageBound, StagesTakeWhatTheStepLeavesThem) {
   EXPECT_DOUBLE_EQ(bound.work_us(), 8);
 }
 
+/// A slow rank first: 12, then 3 / 2 + 4 x 5 / 2. A fast one first: 4 x 5 / 2, then 5 / 2 + 4 x 3.
+TEST(StageBound, StagesHaveSpeeds) {
+  const Model model = thirds_of({3, 2, 2, 1});
+  const StageBound bound(model.graph, model.profile, {});
+  const StageBound::Steps steps{.num_microbatches = 4};
+  EXPECT_TRUE(bound.may_do(17, steps, {1, 1, 1}));
+  EXPECT_FALSE(bound.may_do(16.9, steps, {1, 1, 1}));
+  EXPECT_TRUE(bound.may_do(12, steps, {1, 2}));
+  EXPECT_FALSE(bound.may_do(12, steps, {2, 1}));
+  EXPECT_TRUE(bound.may_do(14.5, steps, {2, 1}));
+}
+
 /// Only the forwards of earlier stages come first: 5 / 3 + 4 x 3 for the last of three.
 TEST(StageBound, SplitBackwardsWaitForForwardsAlone) {
   const Model model = thirds_of({3, 2, 2, 1});
@@ -67,8 +79,9 @@ TEST(StageBound, NoPlanBeatsIt) {
     if (!groups.empty() && random() % 2 == 0) copied = groups[random() % groups.size()];
     const StageBound bound(one.model.graph, one.model.profile, {copied.begin(), copied.end()});
     const std::vector<std::string> names = schedule::schedule_names();
-    Setting setting{names[random() % names.size()], copied, one.model.graph};
-    if (!copied.empty()) setting.planned = graph::copy_to_consumers(one.model.graph, copied);
+    const graph::Graph planned =
+        copied.empty() ? one.model.graph : graph::copy_to_consumers(one.model.graph, copied);
+    const Setting setting{names[random() % names.size()], copied, planned};
     const std::vector<int> cuts = layout::testing::random_cuts(random, setting.planned, 3);
     one.num_stages = static_cast<int>(cuts.size()) + 1;
     one.topology =
@@ -78,6 +91,10 @@ TEST(StageBound, NoPlanBeatsIt) {
     const StageBound::Steps steps{problem.num_microbatches(),
                                   schedule::splits_backwards(make_schedule(problem, setting))};
     EXPECT_LE(bound.least_stages(step_us, steps), one.num_stages) << "round " << round;
+    std::vector<double> speeds(one.num_stages, 1);
+    EXPECT_TRUE(bound.may_do(step_us, steps, speeds)) << "round " << round;
+    speeds[random() % speeds.size()] = 2;
+    EXPECT_TRUE(bound.may_do(step_us, steps, speeds)) << "round " << round;
     num_tight += bound.least_stages(0.8 * step_us, steps) > one.num_stages ? 1 : 0;
   }
   EXPECT_GT(num_tight, 20);

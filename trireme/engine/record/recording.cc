@@ -17,7 +17,6 @@
 #include "trireme/engine/record/state_guard.h"
 #include "trireme/engine/record/torch_terms.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/copy_to_consumers.h"
 #include "trireme/plan/graph/graph_check.h"
 #include "trireme/plan/graph/lengths.h"
 
@@ -317,13 +316,6 @@ Recording bind(graph::Graph graph, const Model& model) {
     recording.tensors[constant.value] = to_tensor(constant.bytes, value.dtype, shape);
   }
   recording.graph = std::move(graph);
-  return recording;
-}
-
-Recording with_copies(Recording recording, std::span<const graph::NodeId> nodes) {
-  if (nodes.empty()) return recording;
-  recording.graph = graph::copy_to_consumers(recording.graph, nodes);
-  recording.tensors.resize(recording.graph.values.size());  // new values are those of nodes
   return recording;
 }
 

@@ -87,9 +87,6 @@ bool may_be_bound(const Recording& recording);
 ///          two alone wants a gradient.
 Recording bind(graph::Graph graph, const Model& model);
 
-/// The recording with `nodes` run once per consuming node. Errors of graph::copy_to_consumers.
-Recording with_copies(Recording recording, std::span<const graph::NodeId> nodes);
-
 /// Records once more, on a batch of four or of the graph's own size, and compares: throws
 /// kInvalidArgument naming the first node that differs. `step` sets the step scalars.
 void check_drift(const graph::Graph& recorded, const Model& model, const BatchMaker& make_batch,

@@ -25,6 +25,7 @@
 #include "trireme/engine/train/telling_others.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/graph/node_order.h"
 #include "trireme/plan/layout/manual_plan.h"
 #include "trireme/plan/layout/matching_cuts.h"
 #include "trireme/plan/schedule/check_crossings.h"
@@ -75,6 +76,14 @@ std::set<int> weighed_here(const graph::Graph& graph, const RankStages& stages) 
     if (graph.losses[loss].weight) losses.insert(loss);
   }
   return losses;
+}
+
+/// With its nodes in an order that can be cut as the session's are, whose plan has another than the recorded one.
+record::Recording in_order(record::Recording recording, const RankSession& session) {
+  recording.graph = graph::reordered(
+      recording.graph,
+      layout::matching_order(session.recording().graph, session.plan(), recording.graph));
+  return recording;
 }
 
 /// What one rank does in an evaluation beside messages and forwards: sums and weights of losses by
@@ -273,7 +282,8 @@ class Evaluation : public pipeline::Operations {
 void check_evaluation(const RankSession& session, const Workload& workload,
                       const record::Recording& recording) {
   check_evaluation_data(recording.graph, workload, session.plan().batch.microbatch);
-  evaluation_plan(session, recording.graph);
+  const bool is_recorded = session.plan().node_order.empty();
+  evaluation_plan(session, is_recorded ? recording.graph : in_order(recording, session).graph);
 }
 
 RankEvaluation evaluate_ranks(const collectives::World& world, const Workload& workload,
@@ -284,7 +294,10 @@ RankEvaluation evaluate_ranks(const collectives::World& world, const Workload& w
                 "the workload has no evaluation data; set Workload::evaluation");
   }
   const record::ModeGuard in_mode(workload.model, graph::Mode::kEval);
-  return Evaluation(world, workload, session, recording).run(options);
+  const auto run = [&](const record::Recording& one) {
+    return Evaluation(world, workload, session, one).run(options);
+  };
+  return session.plan().node_order.empty() ? run(recording) : run(in_order(recording, session));
 }
 
 }  // namespace trireme::train

@@ -19,6 +19,7 @@
 #include "trireme/engine/reference/run_record.h"
 #include "trireme/engine/reference/serial_executor.h"
 #include "trireme/engine/train/batch_reader.h"
+#include "trireme/engine/train/planned_recording.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/graph/graph_queries.h"
@@ -76,9 +77,8 @@ class SmallStep {
   const layout::Plan& plan() const { return plan_; }
 
   layout::Plan uncut() const {
-    const record::Recording with_copies = record::with_copies(recorded_, plan_.copied_nodes);
-    layout::Plan plan =
-        layout::make_manual_plan(with_copies.graph, plan_.graph_sha256, {}, plan_.batch);
+    layout::Plan plan = layout::make_manual_plan(layout::planned_graph(recorded_.graph, plan_),
+                                                 plan_.graph_sha256, {}, plan_.batch);
     plan.copied_nodes = plan_.copied_nodes;
     return plan;
   }
@@ -101,7 +101,7 @@ class SmallStep {
   /// By the serial executor under `plan`.
   Outcome replay(const layout::Plan& plan, std::int64_t step) const {
     const record::StateGuard restore(workload_.model, &recorded_.graph);
-    const record::Recording recording = record::with_copies(recorded_, plan.copied_nodes);
+    const record::Recording recording = planned_recording(recorded_, plan);
     const parameters::ParameterStore store(layout::make_parameter_map(recording.graph, plan),
                                            recording.graph, recording.tensors, {});
     reference::SerialExecutor executor(recording, plan, store, seed_, {.scratch = scratch_});

@@ -8,6 +8,7 @@
 #include "trireme/engine/parameters/replica_sums.h"
 #include "trireme/engine/reference/drift_check.h"
 #include "trireme/engine/train/finite_check.h"
+#include "trireme/engine/train/planned_recording.h"
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/engine/train/telling_others.h"
 #include "trireme/error.h"
@@ -110,7 +111,7 @@ RankSession::RankSession(const collectives::World& world, const Workload& worklo
     : world_(world),
       workload_(workload),
       recorded_(recorded),
-      recording_(record::with_copies(recorded, plan.copied_nodes)),
+      recording_(planned_recording(recorded, plan)),
       plan_(checked(world, plan, recorded.graph, recording_.graph, options)),
       options_(options),
       reader_threads_(options.reader_threads, cores_of_rank(num_local_ranks(world))),

@@ -13,6 +13,7 @@
 #include "trireme/engine/train/finite_check.h"
 #include "trireme/engine/train/learning_rate.h"
 #include "trireme/engine/train/parameter_groups.h"
+#include "trireme/engine/train/planned_recording.h"
 #include "trireme/engine/train/reader_threads.h"
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/engine/train/training_state.h"
@@ -52,7 +53,7 @@ SerialSession::SerialSession(const Workload& workload, const record::Recording& 
                              const layout::Plan& plan, const TrainingOptions& options)
     : workload_(workload),
       recorded_(recorded),
-      recording_(record::with_copies(recorded, plan.copied_nodes)),
+      recording_(planned_recording(recorded, plan)),
       plan_(checked(plan, recorded.graph, recording_.graph)),
       options_(options),
       reader_(workload, plan.batch, options.seed, order_of(options),

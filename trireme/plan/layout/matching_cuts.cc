@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 
 #include "trireme/error.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/graph/node_order.h"
 #include "trireme/plan/layout/crossings.h"
 
 namespace trireme::layout {
@@ -117,6 +119,23 @@ Prefixes append_stage(const Prefixes& before, const std::vector<bool>& may_run,
 }
 
 }  // namespace
+
+std::vector<graph::NodeId> matching_order(const Graph& planned, const Plan& plan,
+                                          const Graph& other) {
+  const auto may_run = stages_of_nodes(planned, plan, other);
+  const std::vector<std::vector<int>> later = graph::later_nodes(other);
+  std::vector<int> stages(other.nodes.size(), 0), order(other.nodes.size());
+  for (std::size_t p = 0; p < other.nodes.size(); ++p) {
+    const auto first = may_run[p].lower_bound(stages[p]);
+    if (first != may_run[p].end()) stages[p] = *first;
+    for (const int after : later[p]) stages[after] = std::max(stages[after], stages[p]);
+  }
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](int p) { return stages[p]; });
+  std::vector<graph::NodeId> ids;
+  for (const int p : order) ids.push_back(other.nodes[p].id);
+  return ids;
+}
 
 std::vector<int> matching_cuts(const Graph& planned, const Plan& plan, const Graph& other) {
   const auto stages = stages_of_nodes(planned, plan, other);

@@ -93,10 +93,11 @@ std::vector<SiteFacts> site_facts(const graph::Graph& graph, const Plan& plan) {
   return facts;
 }
 
-/// Hash of the graph that was recorded, as a plan names it. Where the plan copies nodes, `graph` is
-/// the one with the copies, which tells nothing about the hash, and the plan's word is taken.
+/// Hash of the graph that was recorded, as a plan names it. Where the plan copies nodes or has another order of them, `graph`
+/// is the one after that, which tells nothing about the hash, and the plan's word is taken.
 std::string recorded_sha256(const graph::Graph& graph, const Plan& plan) {
-  return plan.copied_nodes.empty() ? graph::graph_sha256(graph) : plan.graph_sha256;
+  const bool is_recorded = plan.node_order.empty() && plan.copied_nodes.empty();
+  return is_recorded ? graph::graph_sha256(graph) : plan.graph_sha256;
 }
 
 std::int64_t rounded_up(std::int64_t number, std::int64_t multiple) {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "trireme/error.h"
 #include "trireme/plan/graph/copy_to_consumers.h"
+#include "trireme/plan/graph/node_order.h"
 
 namespace trireme::layout {
 
@@ -63,8 +65,13 @@ int num_microbatches_of_replica(const Plan& plan) {
 }
 
 graph::Graph planned_graph(const graph::Graph& recorded, const Plan& plan) {
-  return plan.copied_nodes.empty() ? recorded
-                                   : graph::copy_to_consumers(recorded, plan.copied_nodes);
+  if (plan.node_order.empty()) {
+    return plan.copied_nodes.empty() ? recorded
+                                     : graph::copy_to_consumers(recorded, plan.copied_nodes);
+  }
+  graph::Graph in_order = graph::reordered(recorded, plan.node_order);
+  return plan.copied_nodes.empty() ? std::move(in_order)
+                                   : graph::copy_to_consumers(in_order, plan.copied_nodes);
 }
 
 std::int64_t largest_peak_bytes(const PeakBytes& peak_bytes) {

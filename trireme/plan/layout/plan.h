@@ -72,6 +72,9 @@ struct Plan {
   BatchLayout batch;
   int threads = 1;  ///< That each rank computes with; results depend on it.
   std::vector<Role> roles;
+  /// Ids of all recorded nodes in the order in which they run (graph::reordered), which gives the same bits; empty: as
+  /// they were recorded. Copies are made after that.
+  std::vector<graph::NodeId> node_order;
   /// Recorded nodes that are run once per consuming node (graph::copy_to_consumers), so that no cut
   /// between consumers sends their values. Positions below count in the graph after that.
   std::vector<graph::NodeId> copied_nodes;
@@ -110,10 +113,10 @@ int rank_of(const Plan& plan, int stage, int replica);
 /// Microbatches of a step that each replica runs.
 int num_microbatches_of_replica(const Plan& plan);
 
-/// The graph whose positions the stages of `plan` count: the recorded one after the copies of
-/// `plan.copied_nodes`.
+/// The graph whose positions the stages of `plan` count: the recorded one in the order of `plan.node_order`, then after the
+/// copies of `plan.copied_nodes`.
 ///
-/// Errors   those of graph::copy_to_consumers.
+/// Errors   those of graph::reordered and graph::copy_to_consumers.
 graph::Graph planned_graph(const graph::Graph& recorded, const Plan& plan);
 
 /// All kinds together, of the rank that has most; 0 where there is none. A sum that a 64-bit number

@@ -157,6 +157,7 @@ Json to_json(const Plan& plan) {
   if (plan.profile_sha256) json["profile_sha256"] = *plan.profile_sha256;
   if (plan.topology_sha256) json["topology_sha256"] = *plan.topology_sha256;
   for (const Role& role : plan.roles) json["roles"].push_back(to_json(role));
+  if (!plan.node_order.empty()) json["node_order"] = plan.node_order;
   if (!plan.copied_nodes.empty()) json["copied_nodes"] = plan.copied_nodes;
   for (const Stage& stage : plan.stages) json["stages"].push_back(to_json(stage));
   for (const TieOwner& owner : plan.tie_owners) {
@@ -180,6 +181,7 @@ Plan plan_from_json(const Json& body) {
   plan.batch = batch_from_json(object.required("batch"));
   if (const auto threads = object.optional("threads")) plan.threads = threads->index(1);
   plan.roles = object.required("roles").list(role_from_json);
+  if (const auto order = object.optional("node_order")) plan.node_order = order->list(read_index);
   if (const auto copied = object.optional("copied_nodes")) {
     plan.copied_nodes = copied->list(read_index);
   }

@@ -31,6 +31,7 @@ layout::Plan make_plan(const Problem& problem, const Setting& setting,
     }
   }
   plan.roles.push_back(std::move(role));
+  plan.node_order = setting.node_order;
   plan.copied_nodes = setting.copied_nodes;
   plan.schedule = schedule_choice(problem.options, setting.schedule);
   plan.sharded_state = problem.options.shard_state;

@@ -92,11 +92,12 @@ std::int64_t excess_bytes(const Problem& problem, const Candidate& candidate, in
 /// Of all positions of the pipeline, what their ranks exceed their memory by.
 std::int64_t total_excess(const Problem& problem, const Candidate& candidate);
 
-/// Schedule and graph pass of a plan; the rest of it are cuts.
+/// Schedule and graph passes of a plan; the rest of it are cuts.
 struct Setting {
   std::string schedule;
   std::vector<graph::NodeId> copied_nodes;
-  graph::Graph planned;
+  const graph::Graph& planned;  ///< After the passes; must outlive this.
+  std::vector<graph::NodeId> node_order = {};
 };
 
 /// The schedule's name, and how many microbatches may be active where the options say.

@@ -16,6 +16,7 @@ using schedule::ChannelKind;
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kRoundedUp = 1 + 1e-6;  // Many small parts of the work are taken away one by one.
 
 }  // namespace
 
@@ -26,12 +27,17 @@ CrowdedClock::CrowdedClock(schedule::Schedule schedule, std::vector<CrowdedCores
       tasks_(num_stages_),
       num_inboxes_(2 * num_stages_ * (schedule_.num_microbatches + 1)) {}
 
-double CrowdedClock::play(const TimedStep& step) {
+double CrowdedClock::play(const TimedStep& step, double most_us) {
   read_ranks(static_cast<int>(step.pipeline_us.size()));
   write_tasks(step);
   reset();
+  add_up_work(step);
   settle(step);
   while (!moments_.empty()) {
+    if (const double least = least_us(); least > most_us * kRoundedUp) {
+      ready_.clear();
+      return least;
+    }
     now_ = moments_.front().us;
     while (!moments_.empty() && moments_.front().us <= now_) {
       std::ranges::pop_heap(moments_, std::greater{});
@@ -119,6 +125,26 @@ void CrowdedClock::write_tasks(const TimedStep& step) {
   }
 }
 
+void CrowdedClock::add_up_work(const TimedStep& step) {
+  for (Processor& processor : processors_) {
+    processor.work_us = 0;
+    for (const int index : processor.ranks) {
+      const Rank& rank = ranks_[index];
+      double us = 0;
+      for (const Task& task : tasks_[rank.stage]) us += task.kind == Kind::kWork ? task.us : 0;
+      processor.work_us += us * step.stages[rank.stage].slowness_of(rank.replica);
+    }
+  }
+}
+
+double CrowdedClock::least_us() const {
+  double least = now_;
+  for (const Processor& processor : processors_) {
+    least = std::max(least, processor.since_us + processor.work_us / processor.num_at_full_speed);
+  }
+  return least;
+}
+
 void CrowdedClock::add(const Task& task) { tasks_[writing_].push_back(task); }
 
 void CrowdedClock::write_actions(const TimedStep& step, int stage) {
@@ -197,6 +223,7 @@ void CrowdedClock::reset() {
   for (Processor& processor : processors_) {
     processor.since_us = 0;
     processor.rate = 1;
+    processor.num_busy = 0;
     processor.version = 0;
     processor.has_changed = false;
   }
@@ -301,6 +328,7 @@ int CrowdedClock::join(Rank& rank, int kind, double delay_us) {
 
 /// What the processor's ranks have done until now.
 void CrowdedClock::account(Processor& processor) {
+  processor.work_us -= (now_ - processor.since_us) * processor.rate * processor.num_busy;
   for (const int index : processor.ranks) {
     Rank& rank = ranks_[index];
     if (rank.left_us <= 0) continue;
@@ -324,6 +352,7 @@ void CrowdedClock::begin_work(int index) {
     ++num_busy;
     least = std::min(least, ranks_[rank].left_us);
   }
+  processor.num_busy = num_busy;
   if (num_busy == 0) return;
   processor.since_us = now_;
   processor.rate = std::min(1.0, processor.num_at_full_speed / num_busy);

@@ -25,7 +25,12 @@ class CrowdedClock {
   CrowdedClock(schedule::Schedule schedule, std::vector<CrowdedCores> crowded);
 
   /// Microseconds of the step. Cost: what ranks do, times those that share a core with them.
-  double play(const TimedStep& step);
+  ///
+  /// most_us   of a step that takes longer some number above this is said, as soon as it is known: time that cores have
+  ///           idled does not come back.
+  double play(const TimedStep& step, double most_us = kNoLimit);
+
+  static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
  private:
   enum class Kind : std::uint8_t { kWork, kTake, kPost, kStart, kSums, kMeet };
@@ -68,6 +73,8 @@ class CrowdedClock {
     std::vector<int> ranks;
     double num_at_full_speed = 1;
     double since_us = 0, rate = 1;
+    int num_busy = 0;    ///< Ranks at work since then.
+    double work_us = 0;  ///< That its ranks have still to do, as it was then.
     int version = 0;
     bool has_changed = false;
   };
@@ -84,6 +91,7 @@ class CrowdedClock {
 
   void read_ranks(int num_replicas);
   void write_tasks(const TimedStep& step);
+  void add_up_work(const TimedStep& step);
   void write_actions(const TimedStep& step, int stage);
   void write_completing(const TimedStage& stage, double work_us);
   void write_ties(const TimedStep& step, int stage, schedule::ChannelKind kind);
@@ -102,6 +110,8 @@ class CrowdedClock {
   void wake(int rank);
   void account(Processor& processor);
   void begin_work(int processor);
+  /// When the step ends at the earliest.
+  double least_us() const;
   void push(const Moment& moment);
 
   schedule::Schedule schedule_;

@@ -278,10 +278,10 @@ TimedStep Estimator::timed(const Shape& shape) {
   return step;
 }
 
-double Estimator::step_us(const Cuts& cuts) {
+double Estimator::step_us(const Cuts& cuts, double most_us) {
   if (!is_lean()) return forecast(cuts).forecast.simulation.step_us;
   const TimedStep step = timed(shape(cuts));
-  return crowded_clock_ ? crowded_clock_->play(step) : clock_.play(step);
+  return crowded_clock_ ? crowded_clock_->play(step, most_us) : clock_.play(step);
 }
 
 const Candidate& Estimator::forecast(const Cuts& cuts) {

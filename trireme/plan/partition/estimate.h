@@ -29,13 +29,17 @@ class Estimator {
   /// problem, setting   must outlive this. Cuts make as many stages as the problem has.
   Estimator(const Problem& problem, const Setting& setting);
 
-  double step_us(const Cuts& cuts);
+  /// most_us   of longer steps that is all that has to be known: some number above it may be said.
+  double step_us(const Cuts& cuts, double most_us = kUnlimited);
 
   /// Of a rank of each stage when it holds most.
   std::vector<std::int64_t> peak_bytes(const Cuts& cuts);
 
   /// What the fullest rank holds at least: messages left out. Quick.
   std::int64_t least_peak_bytes(const Cuts& cuts);
+
+  /// Likewise, what passes inside a forward or backward left out too: quicker, no more than the above.
+  std::int64_t least_kept_bytes(const Cuts& cuts);
 
   /// Whether every stage stays within its limit even where all messages of a step are held at once, and all tensors
   /// of its microbatches: quick, but true is all that it can say for sure.

@@ -196,4 +196,17 @@ std::int64_t Estimator::least_peak_bytes(const Cuts& cuts) {
   return least;
 }
 
+std::int64_t Estimator::least_kept_bytes(const Cuts& cuts) {
+  if (!is_lean()) return 0;
+  const Shape shape = this->shape(cuts);
+  std::int64_t least = 0;
+  for (int s = 0; s < problem_.num_stages; ++s) {
+    const Stage& stage = shape.stages[s];
+    // Between two parts of a backward little may be kept, of all microbatches but one.
+    const std::int64_t num_kept = splits_ ? 1 : rules_.in_flight[s];
+    least = std::max(least, state_bytes(stage) + num_kept * kept_bytes(shape, stage));
+  }
+  return least;
+}
+
 }  // namespace trireme::partition

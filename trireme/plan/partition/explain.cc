@@ -66,8 +66,11 @@ std::string stages_text(const std::string& what, const layout::Plan& plan,
   return stages.empty() ? "" : what + " on stages" + stages + "\n";
 }
 
-std::string savings_text(const layout::Plan& plan) {
-  return stages_text("B with another F, to keep no activations,", plan, &layout::Stage::recompute) +
+std::string choices_text(const layout::Plan& plan) {
+  return (plan.node_order.empty()
+              ? ""
+              : "nodes run in another order than they were recorded in, with the same bits\n") +
+         stages_text("B with another F, to keep no activations,", plan, &layout::Stage::recompute) +
          stages_text("activations in files between F and B", plan, &layout::Stage::offload) +
          (plan.sharded_parameters ? "parameters in shards on replicas, whole around their stages\n"
                                   : "");
@@ -89,7 +92,7 @@ std::string times_text(const graph::Graph& planned, const layout::Plan& plan,
                bytes_text(cost.sent_bytes),
                percent(step_us > 0 ? forecast.simulation.busy_us[rank] / step_us : 0)});
   }
-  return "\nstages, for one microbatch\n" + table.text() + savings_text(plan);
+  return "\nstages, for one microbatch\n" + table.text() + choices_text(plan);
 }
 
 std::string memory_text(const layout::Plan& plan, const simulate::Forecast& forecast) {

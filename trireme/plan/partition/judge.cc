@@ -144,10 +144,10 @@ bool Judge::is_less(const Scored& one, const Scored& other) {
   return own == others ? closed(one) < closed(other) : own < others;
 }
 
-/// With the peak open.
-Score Judge::time_score(const Cuts& cuts) {
+/// With the peak open. Of steps that are longer than `most_us` any number above that.
+Score Judge::time_score(const Cuts& cuts, double most_us) {
   spent_ += price();
-  const double step_us = estimator_.step_us(cuts);
+  const double step_us = estimator_.step_us(cuts, most_us);
   const bool is_speed = goal_.objective == Objective::kSpeed;
   return {0, goal_.excess_us(step_us), is_speed ? step_us : kOpen, is_speed ? kOpen : step_us};
 }
@@ -164,11 +164,16 @@ std::optional<Score> Judge::better(const Cuts& cuts, const Scored& best) {
     return std::nullopt;
   }
   if (!asked_.insert(cuts).second) return std::nullopt;
+  if (fits && !is_speed && static_cast<double>(estimator_.least_kept_bytes(cuts)) > than.primary) {
+    if (!is_long_) spent_ += price();  // So that what is tried does not depend on it.
+    return std::nullopt;
+  }
   if (fits && !is_speed && is_long_ &&
       static_cast<double>(estimator_.least_peak_bytes(cuts)) > than.primary) {
     return std::nullopt;
   }
-  Score score = time_score(cuts);
+  const double useful_us = is_speed ? than.primary : goal_.max_step_us;
+  Score score = time_score(cuts, fits ? useful_us : kUnlimited);
   if (fits && (is_speed ? score.primary > than.primary : score.excess_us > 0)) return std::nullopt;
   if (fits && is_speed && score.primary < than.primary && leaves_open(cuts)) return score;
   add_memory(cuts, score);

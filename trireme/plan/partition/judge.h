@@ -59,7 +59,7 @@ class Judge {
   /// What a step with these cuts takes at least, by nodes alone: before the first forward of a stage
   /// the stage before it, if it waits for that one, has run one; after its last backward likewise.
   double step_bound_us(const Cuts& cuts) const;
-  Score time_score(const Cuts& cuts);
+  Score time_score(const Cuts& cuts, double most_us = kUnlimited);
   void add_memory(const Cuts& cuts, Score& score);
   Score closed(const Scored& scored);
   bool leaves_open(const Cuts& cuts);

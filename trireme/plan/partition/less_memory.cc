@@ -119,7 +119,7 @@ class LeanCuts {
       : problem_(problem),
         most_us_(most_us),
         in_regions_(again == Again::kRegion),
-        setting_{start.plan.schedule.name, start.plan.copied_nodes, planned},
+        setting_{start.plan.schedule.name, start.plan.copied_nodes, planned, start.plan.node_order},
         estimator_(problem, setting_),
         best_(start),
         left_{total_excess(problem, start), start.forecast.simulation.step_us},
@@ -129,12 +129,13 @@ class LeanCuts {
                       problem.num_microbatches() * static_cast<std::int64_t>(problem.num_stages);
     const double steps = kMostSteps * problem.options.effort / static_cast<double>(size);
     num_tries_ = std::clamp(static_cast<std::int64_t>(steps), kLeastTries, kMostTries);
-    if (left_.first == 0 || most_us_ < kUnlimited) num_tries_ /= 4;  // There is a plan.
+    const bool has_plan = left_.first == 0 || most_us_ < kUnlimited;
+    if (has_plan && !are_few()) num_tries_ /= 4;
   }
 
   Candidate find() {
     if (left_.first == 0) keep_more(best_);
-    if (places_.num_partitions(problem_.num_stages) <= kFewPartitions) {
+    if (are_few()) {
       try_all();
     } else {
       climb();
@@ -147,6 +148,9 @@ class LeanCuts {
   static constexpr std::int64_t kLeastTries = 16, kMostTries = 1200;
   static constexpr double kFewPartitions = 1000;
   static constexpr int kFewStages = 4;  ///< Of which all sets are tried.
+
+  /// Whether all cuts are tried.
+  bool are_few() const { return places_.num_partitions(problem_.num_stages) <= kFewPartitions; }
 
   /// Those first that would be fastest if all were kept.
   void try_all() {
@@ -213,22 +217,33 @@ class LeanCuts {
     return (total_excess(problem_, least) == 0 && keep_more(least)) || is_taken;
   }
 
-  /// Each set of stages that recompute.
+  /// Each set of stages that recompute. What a rank with one stage holds depends on that stage's way alone: two forecasts
+  /// say of all sets what they leave to be saved.
   bool try_sets(const Cuts& cuts) {
     const layout::Plan plan = plan_of(problem_, setting_, cuts);
-    bool is_taken = false;
-    for (unsigned set = 0; set < 1U << problem_.num_stages; ++set) {
-      layout::Plan other = plan;
-      bool can_be = true;
+    unsigned all = 0;
+    for (int s = 0; s < problem_.num_stages; ++s) all |= can_recompute(plan, s) ? 1U << s : 0;
+    const Candidate none_again = with_set(plan, 0), all_again = with_set(plan, all);
+    bool is_taken = take(none_again);
+    is_taken = take(all_again) || is_taken;
+    for (unsigned set = 1; set < all; ++set) {
+      if ((set & ~all) != 0) continue;
+      std::int64_t excess = 0;
       for (int s = 0; s < problem_.num_stages; ++s) {
-        other.stages[s].recompute = (set >> s & 1U) != 0;
-        can_be = can_be && (!other.stages[s].recompute || can_recompute(plan, s));
+        const Candidate& own = (set >> s & 1U) != 0 ? all_again : none_again;
+        excess += std::max<std::int64_t>(0, excess_bytes(problem_, own, s));
       }
-      if (!can_be) continue;
-      --num_tries_;
-      is_taken = take(forecast_of(problem_, setting_.planned, std::move(other))) || is_taken;
+      if (problem_.options.stages_per_rank == 1 && excess > left_.first) continue;
+      is_taken = take(with_set(plan, set)) || is_taken;
     }
     return is_taken;
+  }
+
+  /// The plan with these stages, as bits, that recompute.
+  Candidate with_set(layout::Plan plan, unsigned set) {
+    --num_tries_;
+    for (int s = 0; s < problem_.num_stages; ++s) plan.stages[s].recompute = (set >> s & 1U) != 0;
+    return forecast_of(problem_, setting_.planned, std::move(plan));
   }
 
   bool can_recompute(const layout::Plan& plan, int stage) const {

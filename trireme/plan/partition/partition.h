@@ -22,6 +22,8 @@ struct PartitionOptions {
   int replicas = 1;
   bool may_replicate = true;  ///< Whether `replicas` of 0 may become several.
   bool may_copy = true;  ///< Whether nodes with parameters may run once per consumer: other bits.
+  bool may_reorder =
+      true;  ///< Whether nodes may run in another order than the recorded one: the same bits.
   /// Exactly these, as the run had that goes on; not set: as `may_copy` says.
   std::optional<std::vector<graph::NodeId>> copied_nodes;
   std::vector<int>
@@ -51,7 +53,7 @@ struct PartitionOptions {
 
 /// The plan that trains `recorded` best on `topology`: stages, schedule, copies, prediction.
 ///
-/// For each schedule and each group of copied nodes that may pay, cuts are searched (search.h),
+/// For each schedule, each order of nodes and each group of copied nodes that may pay, cuts are searched (search.h),
 /// judged by an estimate that equals the simulator's forecast. Deterministic: the same inputs give
 /// the same bytes.
 ///

@@ -4,7 +4,6 @@
 #include <set>
 
 #include "trireme/error.h"
-#include "trireme/plan/graph/copy_to_consumers.h"
 #include "trireme/plan/partition/less_memory.h"
 #include "trireme/plan/partition/rank_orders.h"
 #include "trireme/plan/partition/stage_copies.h"
@@ -89,10 +88,12 @@ void Planner::plan() {
   const double best_us = best()->found.score.primary;
   const double fastest_us = options.fastest_us > 0 ? options.fastest_us : best_us;
   goal_ = {Objective::kMemory, fastest_us * options.max_slowdown};
-  for (auto& [key, best] : bests_) {
-    Score& score = best.found.score;
-    score.excess_us = goal_.excess_us(score.primary);
-    std::swap(score.primary, score.secondary);
+  for (Bests* bests : {&bests_, &firsts_}) {
+    for (auto& [key, best] : *bests) {
+      Score& score = best.found.score;
+      score.excess_us = goal_.excess_us(score.primary);
+      std::swap(score.primary, score.secondary);
+    }
   }
   search(problem_.num_stages);
   if (num_stages != problem_.num_stages) search(num_stages);
@@ -151,6 +152,11 @@ std::vector<Planner::Proposal> Planner::proposals() const {
                          score.primary <= kNearlyAsGood * least.primary;
     const bool may_be = takes_schedules || (best_of(key.first) == &one && (is_near || !fits));
     if (may_be && &one != best()) others.push_back(&one);
+    // And so may other orders of ranks.
+    if (takes_schedules && one.order != 0) {
+      const auto first = firsts_.find(key);
+      if (first != firsts_.end()) others.push_back(&first->second);
+    }
   }
   std::ranges::stable_sort(others, [](const Best* one, const Best* other) {
     return is_better(one->found.score, other->found.score);
@@ -162,8 +168,9 @@ std::vector<Planner::Proposal> Planner::proposals() const {
 void Planner::search(int num_stages) {
   const auto& pinned = problem_.options.copied_nodes;
   for (const std::string& schedule : schedules_) {
-    try_setting(num_stages, setting(schedule, pinned.value_or(std::vector<graph::NodeId>())));
+    try_setting(num_stages, setting(schedule, {{}, pinned.value_or(std::vector<graph::NodeId>())}));
   }
+  try_node_orders(num_stages);
   if (!pinned && num_stages > 1 && best_of(num_stages) != nullptr) try_copies(num_stages);
 }
 
@@ -208,16 +215,35 @@ bool Planner::may_win(int num_stages) const {
   return m * bound_.work_us() * each / num_stages < best_us;
 }
 
+/// Whether ranks in another order may be faster than what is known of the schedule. Surely not, where it says no.
+bool Planner::may_win(const Best& tried) const {
+  const Setting& setting = *settings_[tried.setting];
+  const auto known = bests_.find({tried.num_stages, setting.schedule});
+  if (tried.order == 0 || known == bests_.end() || goal_.objective != Objective::kSpeed)
+    return true;
+  const Score& score = known->second.found.score;
+  const bool is_bounded = setting.node_order.empty() && problem_.options.stages_per_rank == 1;
+  if (score.excess_bytes > 0 || !is_bounded) return true;
+  const Problem& problem = this->problem(tried);
+  std::vector<double> speeds;
+  for (int s = 0; s < tried.num_stages; ++s) speeds.push_back(problem.most_speed(s));
+  return bound_.may_do(score.primary,
+                       {problem_.num_microbatches(),
+                        splits_backwards(setting.schedule, problem_.options.stages_per_rank)},
+                       speeds);
+}
+
 /// Whether cuts that are quickly found, under the best schedule so far, come near to the best.
 bool Planner::looks_good(int num_stages) {
   const Best& now = *best();
   const StageBound::Steps steps{problem_.num_microbatches(), splits_backwards_};
   const std::vector<int> cuts = bound_.cuts(num_stages, steps);
   if (std::ssize(cuts) + 1 != num_stages) return false;  // One stage less is as good.
-  Search& search = search_of(
-      {.num_stages = num_stages,
-       .setting = setting(settings_[now.setting]->schedule,
-                          problem_.options.copied_nodes.value_or(std::vector<graph::NodeId>()))});
+  Search& search =
+      search_of({.num_stages = num_stages,
+                 .setting = setting(
+                     settings_[now.setting]->schedule,
+                     {{}, problem_.options.copied_nodes.value_or(std::vector<graph::NodeId>())})});
   const std::optional<double> step_us = search.step_us(cuts);
   return step_us && *step_us <= kLookedNear * now.found.score.primary;
 }
@@ -230,7 +256,7 @@ void Planner::try_copies(int num_stages) {
     std::sort(copied.begin(), copied.end());
     copied.erase(std::unique(copied.begin(), copied.end()), copied.end());
     if (copied != now.copied_nodes && can_copy(problem_.recorded, copied)) {
-      try_setting(num_stages, setting(now.schedule, std::move(copied)));
+      try_setting(num_stages, setting(now.schedule, {now.node_order, std::move(copied)}));
     }
   }
 }
@@ -241,7 +267,7 @@ bool Planner::has_schedule(int num_stages, const std::string& schedule) {
   try {
     Problem problem = problem_;
     problem.num_stages = num_stages;
-    make_schedule(problem, {schedule, {}, {}});
+    make_schedule(problem, {schedule, {}, problem_.recorded});
     return true;
   } catch (const Error& error) {
     refusal_ = error.message();
@@ -252,7 +278,8 @@ bool Planner::has_schedule(int num_stages, const std::string& schedule) {
 void Planner::try_setting(int num_stages, std::size_t setting) {
   if (!has_schedule(num_stages, settings_[setting]->schedule)) return;
   for (std::size_t order = 0; order < orders(num_stages).size(); ++order) {
-    try_order({.num_stages = num_stages, .setting = setting, .order = order});
+    const Best tried{.num_stages = num_stages, .setting = setting, .order = order};
+    if (may_win(tried)) try_order(tried);
   }
 }
 
@@ -263,16 +290,22 @@ void Planner::try_order(const Best& tried) {
   std::optional<Score> incumbent;
   if (const Best* best = best_of(num_stages)) {
     incumbent = best->found.score;
-    const bool is_same_graph =
-        settings_[best->setting]->copied_nodes == settings_[setting]->copied_nodes;
+    const bool is_same_graph = &settings_[best->setting]->planned == &settings_[setting]->planned;
     if (is_same_graph) starts.push_back(best->found.cuts);
   }
   std::optional<Search::Found> found = search_of(tried).find(goal_, starts, incumbent);
   if (!found) return;
-  const auto [own, is_new] = bests_.try_emplace({num_stages, settings_[setting]->schedule});
-  if (!is_new && !is_better(found->score, own->second.found.score)) return;
-  own->second = tried;
-  own->second.found = *std::move(found);
+  Best best = tried;
+  best.found = *std::move(found);
+  keep(bests_, best);
+  if (best.order == 0) keep(firsts_, best);
+}
+
+/// Where it is better than the one of its number of stages and schedule.
+void Planner::keep(Bests& bests, const Best& found) const {
+  const auto [own, is_new] =
+      bests.try_emplace({found.num_stages, settings_[found.setting]->schedule}, found);
+  if (!is_new && is_better(found.found.score, own->second.found.score)) own->second = found;
 }
 
 Search& Planner::search_of(const Best& tried) {
@@ -287,15 +320,13 @@ Search& Planner::search_of(const Best& tried) {
   return *search;
 }
 
-std::size_t Planner::setting(const std::string& schedule, std::vector<graph::NodeId> copied) {
+std::size_t Planner::setting(const std::string& schedule, const Passes& passes) {
+  const graph::Graph& planned = graph_after(passes);
   for (std::size_t i = 0; i < settings_.size(); ++i) {
-    if (settings_[i]->schedule == schedule && settings_[i]->copied_nodes == copied) return i;
+    if (settings_[i]->schedule == schedule && &settings_[i]->planned == &planned) return i;
   }
-  auto setting = std::make_unique<Setting>(Setting{schedule, std::move(copied), {}});
-  setting->planned = setting->copied_nodes.empty()
-                         ? problem_.recorded
-                         : graph::copy_to_consumers(problem_.recorded, setting->copied_nodes);
-  settings_.push_back(std::move(setting));
+  settings_.push_back(
+      std::make_unique<Setting>(Setting{schedule, passes.copied, planned, passes.node_order}));
   return settings_.size() - 1;
 }
 

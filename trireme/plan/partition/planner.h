@@ -18,7 +18,7 @@ namespace trireme::partition {
 /// Numbers from `most` down to 1: up to 8 each of them, above those that are far apart. Ranks that are tried.
 std::vector<int> numbers_down_from(int most);
 
-/// The best over schedules, groups of copied nodes, orders of the ranks and, where ranks may stay idle, numbers of
+/// The best over schedules, orders of nodes, groups of copied nodes, orders of the ranks and, where ranks may stay idle, numbers of
 /// stages.
 ///
 /// Each number of stages is searched by itself, as if there were no other. So a problem with one rank more, and the same
@@ -54,19 +54,39 @@ class Planner {
     Search::Found found;
   };
 
+  using Bests = std::map<std::pair<int, std::string>, Best>;  ///< By number of stages and schedule.
+
   [[noreturn]] void fail_without_plans() const;
   void search(int num_stages);
   void search_fewer_stages();
   bool search_near(int num_stages);
   bool may_win(int num_stages) const;
+  bool may_win(const Best& tried) const;
   bool looks_good(int num_stages);
+  void try_node_orders(int num_stages);
+  bool try_stage_moves(int num_stages);
   void try_copies(int num_stages);
   void try_setting(int num_stages, std::size_t setting);
   bool has_schedule(int num_stages, const std::string& schedule);
   void try_order(const Best& tried);
+  void keep(Bests& bests, const Best& found) const;
   Search& search_of(const Best& tried);
   const std::vector<std::vector<int>>& orders(int num_stages);
-  std::size_t setting(const std::string& schedule, std::vector<graph::NodeId> copied);
+  /// What is done to the recorded graph before it is cut.
+  struct Passes {
+    std::vector<graph::NodeId> node_order;
+    std::vector<graph::NodeId> copied;
+    bool operator==(const Passes&) const = default;
+  };
+
+  /// The settings of one such graph share it.
+  struct PassedGraph {
+    Passes passes;
+    graph::Graph graph;
+  };
+
+  std::size_t setting(const std::string& schedule, const Passes& passes);
+  const graph::Graph& graph_after(const Passes& passes);
   const Problem& problem(const Best& best) const;
   Proposal proposal(const Best& best) const;
   const Best* best() const;
@@ -78,13 +98,15 @@ class Planner {
   std::vector<std::vector<graph::NodeId>> copies_;  ///< Groups that may pay.
   StageBound bound_;
   Goal goal_;
+  std::vector<std::unique_ptr<PassedGraph>> graphs_;  ///< But for the recorded one.
   std::vector<std::unique_ptr<Setting>> settings_;
   std::map<int, std::vector<std::vector<int>>> orders_;  ///< By number of stages.
   /// By position of each stage and which order.
   mutable std::map<std::pair<std::vector<int>, std::size_t>, Problem> problems_;
   /// By number of stages, setting, order.
   std::map<std::tuple<int, std::size_t, std::size_t>, std::unique_ptr<Search>> searches_;
-  std::map<std::pair<int, std::string>, Best> bests_;  ///< By number of stages and schedule.
+  Bests bests_;
+  Bests firsts_;         ///< Likewise, of ranks in the first order.
   std::string refusal_;  ///< Of the last schedule that holds too many microbatches.
 };
 

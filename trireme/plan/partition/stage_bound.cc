@@ -72,12 +72,14 @@ void StageBound::read_path(const graph::Graph& recorded,
 }
 
 /// Where a stage from `begin` ends at the latest.
-int StageBound::filled_until(int begin, double step_us, const Steps& steps) const {
-  const double lead_us = (steps.splits_backwards ? forward_before_us_ : path_before_us_)[begin];
+int StageBound::filled_until(int begin, double step_us, const Steps& steps,
+                             const Speeds& speeds) const {
+  const double lead_us =
+      (steps.splits_backwards ? forward_before_us_ : path_before_us_)[begin] / speeds.most;
   const auto m = static_cast<double>(steps.num_microbatches);
   const auto fits = [&](int end) {
     const bool waits = path_nodes_before_[end] > path_nodes_before_[begin];
-    const double work_us = work_before_us_[end] - work_before_us_[begin];
+    const double work_us = (work_before_us_[end] - work_before_us_[begin]) / speeds.own;
     return (waits ? lead_us : 0) + m * work_us <= step_us * kRounding;
   };
   const auto first = std::upper_bound(places_.begin(), places_.end(), begin);
@@ -89,11 +91,19 @@ int StageBound::least_stages(double step_us, const Steps& steps) const {
   const int num_nodes = places_.back();
   int num_stages = 0;
   for (int at = 0; at < num_nodes; ++num_stages) {
-    const int end = filled_until(at, step_us, steps);
+    const int end = filled_until(at, step_us, steps, {});
     if (end == at) return num_nodes + 1;
     at = end;
   }
   return num_stages;
+}
+
+bool StageBound::may_do(double step_us, const Steps& steps,
+                        const std::vector<double>& speeds) const {
+  const double most = std::ranges::max(speeds);
+  int at = 0;
+  for (const double own : speeds) at = filled_until(at, step_us, steps, {own, most});
+  return at == places_.back();
 }
 
 std::vector<int> StageBound::cuts(int num_stages, const Steps& steps) const {
@@ -104,8 +114,8 @@ std::vector<int> StageBound::cuts(int num_stages, const Steps& steps) const {
     (least_stages(middle, steps) <= num_stages ? high : low) = middle;
   }
   std::vector<int> cuts;
-  for (int at = filled_until(0, high, steps); at < places_.back();
-       at = filled_until(at, high, steps)) {
+  for (int at = filled_until(0, high, steps, {}); at < places_.back();
+       at = filled_until(at, high, steps, {})) {
     cuts.push_back(at);
   }
   return cuts;

@@ -37,6 +37,11 @@ class StageBound {
   /// Cost   logarithmic in the nodes, for each stage.
   int least_stages(double step_us, const Steps& steps) const;
 
+  /// Whether stages that run at these speeds, in this order, may do a step of `step_us`. Surely not, where it says no.
+  ///
+  /// Cost   as above.
+  bool may_do(double step_us, const Steps& steps, const std::vector<double>& speeds) const;
+
   /// F and B of all nodes, for a microbatch.
   double work_us() const { return work_before_us_.back(); }
 
@@ -46,7 +51,12 @@ class StageBound {
   std::vector<int> cuts(int num_stages, const Steps& steps) const;
 
  private:
-  int filled_until(int begin, double step_us, const Steps& steps) const;
+  /// A stage's own speed, and the fastest one's.
+  struct Speeds {
+    double own = 1, most = 1;
+  };
+
+  int filled_until(int begin, double step_us, const Steps& steps, const Speeds& speeds) const;
   void read_path(const graph::Graph& recorded, const std::vector<profile::NodeTime>& times,
                  const std::set<graph::NodeId>& copied);
 

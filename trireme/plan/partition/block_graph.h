@@ -1,0 +1,42 @@
+#pragma once
+
+#include <vector>
+
+#include "trireme/plan/graph/graph.h"
+#include "trireme/plan/profile/profile.h"
+
+namespace trireme::partition {
+
+/// The nodes of a graph, those between which no cut may fall taken together, and which of these blocks must run before which
+/// (graph::later_nodes). Whatever their order, each block's nodes run in theirs.
+///
+///     a -> b -> c -> loss,  a -> d -> e -> loss     blocks 0 a, 1 b, 2 c, 3 d, 4 e, 5 loss
+///                                                   orders 0 1 2 3 4 5 and 0 1 3 2 4 5, ...
+class BlockGraph {
+ public:
+  struct Block {
+    int begin = 0, end = 0;          ///< Positions in the recorded graph.
+    double work_us = 0;              ///< Forward and backward of its nodes.
+    std::vector<int> before, after;  ///< Blocks, ascending.
+  };
+
+  /// recorded   passes graph::check; the profile is of it.
+  BlockGraph(const graph::Graph& recorded, const profile::Profile& profile);
+
+  /// In the recorded order, in which no block is before one that must come first.
+  const std::vector<Block>& blocks() const { return blocks_; }
+
+  /// Whether there is one order alone.
+  bool is_chain() const;
+
+  /// Ids of the nodes where blocks run in this order.
+  std::vector<graph::NodeId> nodes(const std::vector<int>& order) const;
+
+  const graph::Graph& recorded() const { return recorded_; }
+
+ private:
+  const graph::Graph& recorded_;
+  std::vector<Block> blocks_;
+};
+
+}  // namespace trireme::partition

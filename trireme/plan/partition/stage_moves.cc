@@ -1,0 +1,183 @@
+#include "trireme/plan/partition/stage_moves.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "trireme/plan/graph/node_order.h"
+#include "trireme/plan/partition/block_graph.h"
+#include "trireme/plan/partition/judge.h"
+#include "trireme/plan/partition/linear_orders.h"
+
+namespace trireme::partition {
+namespace {
+
+/// All graphs that are tried have about so many nodes together.
+constexpr std::int64_t kMostNodes = 12'000;
+constexpr std::int64_t kLeastMoves = 8, kMostMoves = 200;
+/// Of an even stage's work. Blocks with less are not moved.
+constexpr double kWorthMoving = 0.01;
+
+class StageMover {
+ public:
+  StageMover(const Problem& problem, const Setting& setting, const BlockGraph& graph,
+             const Goal& goal)
+      : problem_(problem), setting_(setting), graph_(graph), goal_(goal) {
+    const auto num_nodes = static_cast<std::int64_t>(problem.recorded.nodes.size());
+    num_left_ = std::clamp(kMostNodes / num_nodes, kLeastMoves, kMostMoves);
+    for (const BlockGraph::Block& block : graph.blocks()) least_us_ += block.work_us;
+    least_us_ *= kWorthMoving / problem.num_stages;
+  }
+
+  std::vector<graph::NodeId> better_order(const Search::Found& found) {
+    read_stages(found.cuts);
+    known_.insert(stage_of_);
+    best_ = found.score;
+    bool has_moved = false;
+    while (move_one()) has_moved = true;
+    return has_moved ? nodes() : std::vector<graph::NodeId>();
+  }
+
+ private:
+  void read_stages(const std::vector<int>& cuts) {
+    std::unordered_map<graph::NodeId, int> positions;
+    for (int p = 0; p < static_cast<int>(setting_.planned.nodes.size()); ++p) {
+      positions[setting_.planned.nodes[p].id] = p;
+    }
+    for (const BlockGraph::Block& block : graph_.blocks()) {
+      const int position = positions.at(problem_.recorded.nodes[block.begin].id);
+      stage_of_.push_back(
+          static_cast<int>(std::ranges::upper_bound(cuts, position) - cuts.begin()));
+    }
+  }
+
+  bool move_one() {
+    for (std::size_t b = 0; b < stage_of_.size(); ++b) {
+      if (move_alone(b) || move_with_others(b, 1) || move_with_others(b, -1)) return true;
+    }
+    return false;
+  }
+
+  /// To any stage that it can be in.
+  bool move_alone(std::size_t b) {
+    int first = 0, last = problem_.num_stages - 1;
+    for (const int before : graph_.blocks()[b].before) first = std::max(first, stage_of_[before]);
+    for (const int after : graph_.blocks()[b].after) last = std::min(last, stage_of_[after]);
+    for (int stage = first; stage <= last; ++stage) {
+      if (stage == stage_of_[b]) continue;
+      std::vector<int> stages = stage_of_;
+      stages[b] = stage;
+      if (try_stages(std::move(stages))) return true;
+    }
+    return false;
+  }
+
+  /// To the next stage with those of its own that run after it, or to the one before with those that run before it.
+  bool move_with_others(std::size_t b, int direction) {
+    const int own = stage_of_[b], to = own + direction;
+    if (to < 0 || to >= problem_.num_stages) return false;
+    std::vector<int> stages = stage_of_;
+    std::vector<std::size_t> moved = {b};
+    stages[b] = to;
+    for (std::size_t i = 0; i < moved.size(); ++i) {
+      const BlockGraph::Block& block = graph_.blocks()[moved[i]];
+      for (const int other : direction > 0 ? block.after : block.before) {
+        if (stages[other] == own) {
+          stages[other] = to;
+          moved.push_back(other);
+        }
+      }
+    }
+    return moved.size() > 1 && try_stages(std::move(stages));
+  }
+
+  /// Takes them where they are better.
+  bool try_stages(std::vector<int> stages) {
+    double moved_us = 0;
+    for (std::size_t b = 0; b < stages.size(); ++b) {
+      if (stages[b] != stage_of_[b]) moved_us += graph_.blocks()[b].work_us;
+    }
+    if (moved_us < least_us_) return false;
+    for (int s = 0; s < problem_.num_stages; ++s) {
+      if (std::ranges::find(stages, s) == stages.end()) return false;
+    }
+    if (num_left_ <= 0 || is_too_slow(stages) || !known_.insert(stages).second) return false;
+    --num_left_;
+    std::swap(stage_of_, stages);
+    if (is_improvement()) return true;
+    std::swap(stage_of_, stages);
+    return false;
+  }
+
+  /// By the work of its slowest stage alone.
+  bool is_too_slow(const std::vector<int>& stages) const {
+    const bool is_speed = goal_.objective == Objective::kSpeed;
+    if (is_speed && best_.excess_bytes > 0) return false;
+    std::vector<double> work_us(problem_.num_stages);
+    for (std::size_t b = 0; b < stages.size(); ++b)
+      work_us[stages[b]] += graph_.blocks()[b].work_us;
+    double most_us = 0;
+    for (int s = 0; s < problem_.num_stages; ++s) {
+      most_us = std::max(most_us, work_us[s] / problem_.most_speed(s));
+    }
+    most_us *= static_cast<double>(problem_.num_microbatches());
+    return most_us > (is_speed ? best_.primary : goal_.max_step_us);
+  }
+
+  bool is_improvement() {
+    const std::vector<graph::NodeId> order = nodes();
+    const graph::Graph planned = graph::reordered(problem_.recorded, order);
+    const Setting setting{setting_.schedule, {}, planned, order};
+    Judge judge(problem_, setting);
+    judge.begin(goal_);
+    const Score now = judge.score(cuts());
+    if (!is_better(now, best_)) return false;
+    best_ = now;
+    return true;
+  }
+
+  /// Stage by stage, each as it was recorded.
+  std::vector<graph::NodeId> nodes() const {
+    std::vector<int> order;
+    for (int s = 0; s < problem_.num_stages; ++s) {
+      for (std::size_t b = 0; b < stage_of_.size(); ++b) {
+        if (stage_of_[b] == s) order.push_back(static_cast<int>(b));
+      }
+    }
+    return graph_.nodes(order);
+  }
+
+  std::vector<int> cuts() const {
+    std::vector<int> sizes(problem_.num_stages), cuts;
+    for (std::size_t b = 0; b < stage_of_.size(); ++b) {
+      sizes[stage_of_[b]] += graph_.blocks()[b].end - graph_.blocks()[b].begin;
+    }
+    int end = 0;
+    for (int s = 0; s + 1 < problem_.num_stages; ++s) cuts.push_back(end += sizes[s]);
+    return cuts;
+  }
+
+  const Problem& problem_;
+  const Setting& setting_;
+  const BlockGraph& graph_;
+  Goal goal_;
+  double least_us_ = 0;        ///< What has to be moved.
+  std::vector<int> stage_of_;  ///< By block.
+  std::set<std::vector<int>> known_;
+  Score best_;
+  std::int64_t num_left_ = 0;
+};
+
+}  // namespace
+
+std::vector<graph::NodeId> order_of_better_stages(const Problem& problem, const Setting& setting,
+                                                  const Search::Found& found, const Goal& goal) {
+  const BlockGraph graph(problem.recorded, problem.profile);
+  const bool has_orders = graph.blocks().size() <= kMostOrderedBlocks && !graph.is_chain();
+  if (!has_orders || !setting.copied_nodes.empty()) return {};
+  return StageMover(problem, setting, graph, goal).better_order(found);
+}
+
+}  // namespace trireme::partition
