@@ -70,7 +70,7 @@ topology::Topology own_place(const DetectOptions& options) {
   }
   const std::int64_t memory_bytes =
       options.device_memory_bytes > 0 ? options.device_memory_bytes : facts.memory_bytes;
-  return {{host}, {{0, std::move(facts.cores), memory_bytes, options.threads}}};
+  return {{host}, {{0, std::move(facts.cores), memory_bytes, options.threads, options.speed}}};
 }
 
 /// Adds the one rank of `place`.
