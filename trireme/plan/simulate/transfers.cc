@@ -69,7 +69,10 @@ int Transfers::join(int rank, int group, const Price& price, double now) {
 void Transfers::transfer(int queue, const std::vector<SharedLinks::Load>& loads, const Price& price,
                          double now) {
   SharedLinks::Transfer transfer{.alone_us = price.delay_us, .loads = loads};
-  for (SharedLinks::Load& load : transfer.loads) load.bytes *= std::max(1.0, price.bytes);
+  // What takes no time, because somebody asks what would be if, leaves its links to others.
+  constexpr double kNothing = 1e-9;
+  const double bytes = price.delay_us > 0 ? std::max(1.0, price.bytes) : kNothing;
+  for (SharedLinks::Load& load : transfer.loads) load.bytes *= bytes;
   links_->add(queue, std::move(transfer), now);
 }
 
