@@ -26,7 +26,7 @@ TEST(HostPartsTest, SocketsAndMemoriesOfAMachineInWords) {
   EXPECT_THAT(parts.numa_nodes[0].cores, ElementsAre(0, 1, 2, 3));
   EXPECT_EQ(parts.numa_nodes[1].socket, 1);
   EXPECT_THAT(parts.numa_nodes[1].cores, ElementsAre(4, 5, 6, 7));
-  EXPECT_EQ(parts.numa_nodes[1].memory_bytes, std::int64_t{8} << 30);
+  EXPECT_EQ(parts.numa_nodes[1].memory_bytes, 8'000'000'000);
   EXPECT_THAT(parts.devices, SizeIs(0));
   EXPECT_THROW(host_parts("pack:two"), Error);
 }
