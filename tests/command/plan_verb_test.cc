@@ -140,5 +140,19 @@ TEST_F(ValidateVerb, RefusesWhatMeansNothing) {
   EXPECT_EQ(run(make_net, {"validate", path("none.csv"), "--calibrate", "all"}).code, 1);
 }
 
+class TopologyVerb : public CommandLine {};
+
+TEST_F(TopologyVerb, WritesWhatShowReads) {
+  const Answer found = run(make_net, {"topology", "detect", "--out", path("topology.json")});
+  ASSERT_EQ(found.code, 0) << found.err;
+  EXPECT_THAT(found.out, HasSubstr("host 0: "));
+  const Answer shown = run(make_net, {"show", path("topology.json")});
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_THAT(found.out, HasSubstr(shown.out.substr(shown.out.find("host 0: "))));
+  const Answer misspelt = run(make_net, {"topology", "find"});
+  EXPECT_EQ(misspelt.code, 2);
+  EXPECT_THAT(misspelt.err, HasSubstr("detect"));
+}
+
 }  // namespace
 }  // namespace trireme

@@ -9,7 +9,7 @@ build_packages=(
   libutf8proc-dev libfabric-dev libxxhash-dev libnifti2-dev libniftiio-dev zlib1g-dev
   libjpeg62-turbo-dev libpng-dev libarchive-dev libzstd-dev libcsv-dev
   libisal-dev libcurl4-openssl-dev libpugixml-dev libsndfile1-dev libsoxr-dev liburing-dev
-  libcpp-httplib-dev
+  libcpp-httplib-dev libhwloc-dev
   ca-certificates
 )
 clang_packages=(clang-16=clang++-16 libclang-rt-16-dev)

@@ -32,6 +32,7 @@ VENDORS = (
     (re.compile(r"rdma/"), re.compile(r".*/ofi/")),
     (re.compile(r"(arrow|parquet)/"), re.compile(r"trireme/data/arrow/")),
     (re.compile(r"curl/|pugixml"), re.compile(r"trireme/remote/")),
+    (re.compile(r"hwloc"), re.compile(r"trireme/engine/measure/host_parts\.cc")),
     (re.compile(r"liburing"), re.compile(r"trireme/data/read_ring\.cc")),
     (re.compile(r"(sndfile|soxr)\.h"), re.compile(r"packs/speech/data/|tests/packs/speech/data/")),
 )

@@ -88,6 +88,7 @@ Verbs add_verbs(CLI::App& app, command::Context& context) {
   };
   add("record", "Record the forward pass into graph files", command::add_record);
   add("profile", "Measure nodes, links and this machine", command::add_profile);
+  add("topology", "Find out where ranks run, and what joins them", command::add_topology);
   add("profile-data", "Measure what reading samples takes, part by part",
       command::add_profile_data);
   add("partition", "Split a graph into stages and write the plan", command::add_partition);

@@ -60,6 +60,7 @@ using Body = std::function<int()>;
 Body add_record(CLI::App& app, Context& context);
 Body add_profile(CLI::App& app, Context& context);
 Body add_profile_data(CLI::App& app, Context& context);
+Body add_topology(CLI::App& app, Context& context);
 Body add_partition(CLI::App& app, Context& context);
 Body add_shard(CLI::App& app, Context& context);
 Body add_simulate(CLI::App& app, Context& context);

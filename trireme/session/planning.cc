@@ -9,6 +9,7 @@
 #include "trireme/base/environment.h"
 #include "trireme/engine/measure/detect_topology.h"
 #include "trireme/engine/measure/measure_profile.h"
+#include "trireme/engine/measure/rank_speeds.h"
 #include "trireme/engine/train/batch_reader.h"
 #include "trireme/engine/train/construct_workload.h"
 #include "trireme/engine/train/replica_buffers.h"
@@ -193,8 +194,15 @@ MeasuredCosts measure_recorded(const Workload& workload, const record::Recording
       measure::measure_profile({.recording = recorded, .batch = batch, .ranks = ranks},
                                world == nullptr ? nullptr : &world->endpoint, what));
   profile->threads = options.threads;
-  auto topology = std::make_shared<topology::Topology>(measure::detect_topology(
-      ranks, {.device_memory_bytes = options.device_memory_bytes, .threads = options.threads}));
+  std::vector<double> speeds(ranks.num_ranks(), 1.0);
+  if (!measures_quickly()) {  // Few repeats do not tell ranks apart.
+    speeds = measure::rank_speeds({.recording = recorded, .batch = batch, .ranks = ranks},
+                                  what.ranges, what.capture);
+  }
+  auto topology = std::make_shared<topology::Topology>(
+      measure::detect_topology(ranks, {.device_memory_bytes = options.device_memory_bytes,
+                                       .threads = options.threads,
+                                       .speed = speeds[ranks.rank()]}));
   return {Profile(std::move(profile)), Topology(std::move(topology))};
 }
 

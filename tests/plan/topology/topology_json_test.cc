@@ -38,8 +38,28 @@ TEST(TopologyJson, ReadsAsAPersonWouldWriteIt) {
 )");
 }
 
+Topology with_parts() {
+  Topology topology = three_ranks();
+  topology.hosts[0].numa_nodes = {{0, {0, 1}, 4096}, {1, {2, 3}, 4096}};
+  topology.hosts[0].devices = {{"eth0", HostDeviceKind::kNetwork, -1, 1.25},
+                               {"A100", HostDeviceKind::kGpu, 1}};
+  topology.shared_links = {{"card of a", {0}, 1.25}, {"switch", {0, 1}, 64, Passing::kHost}};
+  return topology;
+}
+
+TEST(TopologyJson, PartsOfHostsAndSharedLinksAreWrittenWhereTheyAreKnown) {
+  const std::string text = readable_text(to_json(with_parts()));
+  for (const char* part :
+       {R"({"gb_per_s": 1.25, "kind": "network", "name": "eth0"})",
+        R"({"kind": "gpu", "name": "A100", "numa_node": 1})",
+        R"({"cores": [2, 3], "memory_bytes": 4096, "socket": 1})",
+        R"({"gb_per_s": 1.25, "messages": "network", "name": "card of a", "ranks": [0]})",
+        R"({"gb_per_s": 64.0, "messages": "host", "name": "switch", "ranks": [0, 1]})"})
+    EXPECT_THAT(text, HasSubstr(part));
+}
+
 TEST(TopologyJson, TopologyAndTextSurviveTheRoundTrip) {
-  for (const Topology& topology : {three_ranks(), Topology{}}) {
+  for (const Topology& topology : {three_ranks(), with_parts(), Topology{}}) {
     forms::expect_round_trip(kForm, topology);
   }
 }

@@ -74,6 +74,48 @@ TEST(Topology, SpeedsAreOfPlausibleSize) {
   EXPECT_THAT(show(topology), HasSubstr("rank 1: cores 1, speed 0.5, 1.0 GiB"));
 }
 
+TEST(Topology, SharedLinksAndPartsOfHostsAreChecked) {
+  const auto with_link = [](const SharedLink& link) {
+    return complaint([&](Topology& t) { t.shared_links = {{"card", {0, 1}, 1}, link}; });
+  };
+  EXPECT_EQ(with_link({"rack", {2}, 12.5}), "");
+  EXPECT_EQ(with_link({"rack", {}, 1}), "topology: shared link 1 'rack': it has no ranks");
+  EXPECT_EQ(with_link({"rack", {3}, 1}),
+            "topology: shared link 1 'rack': there is no rank 3, only 3");
+  EXPECT_THAT(with_link({"rack", {1, 1}, 1}), HasSubstr("its ranks must ascend"));
+  for (const double speed : {0.0, -1.0, 1e9, std::nan("")})
+    EXPECT_THAT(with_link({"rack", {1}, speed}), HasSubstr("gb_per_s must be between"));
+  EXPECT_THAT(complaint([](Topology& t) { t.hosts[1].numa_nodes = {{0, {0, 2}, kGiB}}; }),
+              HasSubstr("host 1 'b': a NUMA node has a core that the host has not"));
+  EXPECT_THAT(
+      complaint([](Topology& t) { t.hosts[0].devices = {{"gpu0", HostDeviceKind::kGpu, 0}}; }),
+      HasSubstr("'gpu0' is at a NUMA node that the host has not"));
+}
+
+TEST(Topology, MessagesPassALinkByWhereTheirRanksAre) {
+  const SharedLink card{"card", {0}, 1, Passing::kNetwork};
+  EXPECT_TRUE(card.passes(false));
+  EXPECT_FALSE(card.passes(true));
+  const SharedLink bridge{"switch", {0}, 1, Passing::kHost};
+  EXPECT_FALSE(bridge.passes(false));
+  EXPECT_TRUE(bridge.passes(true));
+  const SharedLink both{"both", {0}, 1, Passing::kAll};
+  EXPECT_TRUE(both.passes(false) && both.passes(true));
+}
+
+TEST(Topology, AnotherHostHasLinksOfItsOwn) {
+  Topology topology = two_hosts();
+  topology.shared_links = {{"card of a", {0, 1}, 1}, {"card of b", {2}, 1}, {"rack", {1, 2}, 4}};
+  const Topology more = with_another_host(topology);
+  check(more);
+  EXPECT_EQ(more.shared_links, (std::vector<SharedLink>{{"card of a", {0, 1}, 1},
+                                                        {"card of b", {2}, 1},
+                                                        {"card of b again", {3}, 1},
+                                                        {"rack", {1, 2, 3}, 4}}));
+  EXPECT_EQ(with_another_rank(topology).shared_links[1].ranks, (std::vector<int>{2, 3}));
+  EXPECT_EQ(with_another_rank(topology).shared_links[0].ranks, (std::vector<int>{0, 1}));
+}
+
 /// Each rank went through all others.
 TEST(Topology, ALargeOneIsReadInTime) {
   Topology topology;

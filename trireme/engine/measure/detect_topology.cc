@@ -7,9 +7,11 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "trireme/base/json.h"
 #include "trireme/base/kernel_files.h"
+#include "trireme/engine/measure/host_parts.h"
 #include "trireme/error.h"
 #include "trireme/plan/topology/topology_json.h"
 
@@ -60,10 +62,15 @@ namespace {
 /// This rank alone on its host: what the ranks tell each other.
 topology::Topology own_place(const DetectOptions& options) {
   HostFacts facts = host_facts();
-  const topology::Host host{facts.name, facts.num_cores, facts.memory_bytes};
+  topology::Host host{facts.name, facts.num_cores, facts.memory_bytes};
+  if (options.with_parts) {
+    HostParts parts = host_parts();
+    host.numa_nodes = std::move(parts.numa_nodes);
+    host.devices = std::move(parts.devices);
+  }
   const std::int64_t memory_bytes =
       options.device_memory_bytes > 0 ? options.device_memory_bytes : facts.memory_bytes;
-  return {{host}, {{0, std::move(facts.cores), memory_bytes, options.threads}}};
+  return {{host}, {{0, std::move(facts.cores), memory_bytes, options.threads, options.speed}}};
 }
 
 /// Adds the one rank of `place`.

@@ -28,6 +28,8 @@ std::string processor_name();
 struct DetectOptions {
   std::int64_t device_memory_bytes = 0;  ///< Of each rank; 0: an equal part of its host's.
   int threads = 1;                       ///< That this rank computes with.
+  double speed = 1;                      ///< Of this rank: RankPlace::speed.
+  bool with_parts = false;               ///< NUMA nodes and devices of the hosts too.
 };
 
 /// Where the ranks run: each one's host, the cores that it may use and its memory. The same on all

@@ -16,6 +16,7 @@
 #include "trireme/plan/layout/plan.h"
 #include "trireme/plan/layout/plan_check.h"
 #include "trireme/plan/schedule/check_crossings.h"
+#include "trireme/plan/schedule/check_parameters.h"
 #include "trireme/plan/schedule/check_program.h"
 #include "trireme/plan/schedule/schedules.h"
 #include "trireme/plan/schedule/step_facts.h"
@@ -57,6 +58,7 @@ schedule::StepProgram checked_program(const graph::Graph& planned, const layout:
   const schedule::Schedule schedule = schedule::schedule_of(plan);
   schedule::check(program, schedule, facts);
   schedule::check_crossings(program, planned, plan);
+  schedule::check_parameters(program, planned, plan, map);
   return program;
 }
 

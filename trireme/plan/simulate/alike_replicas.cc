@@ -139,7 +139,10 @@ class Teams {
 
 std::vector<int> alike_replicas(const layout::Plan& plan, const layout::ParameterMap& map,
                                 const topology::Topology& topology) {
-  return Teams(plan, map, topology).first_alike();
+  if (topology.shared_links.empty()) return Teams(plan, map, topology).first_alike();
+  std::vector<int> all(layout::train_role(plan).mesh.data);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
 }
 
 std::vector<int> alike_ranks(const layout::Plan& plan, const std::vector<int>& replicas) {

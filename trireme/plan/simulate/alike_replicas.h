@@ -18,6 +18,8 @@ namespace trireme::simulate {
 ///  * their ranks compete for cores in the same way: with each other, or with those of other replicas; then these are
 ///    alike too, each with its counterpart.
 ///
+/// Where ranks share links, each is alike to itself alone: who is under way at once is known when they have been played.
+///
 /// plan, map, topology   of a forecast.
 /// Cost                  slots x replicas, ranks x their logarithm.
 std::vector<int> alike_replicas(const layout::Plan& plan, const layout::ParameterMap& map,

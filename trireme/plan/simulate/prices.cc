@@ -46,10 +46,27 @@ class Pricer {
     const bool is_reduce = operation.kind == OperationKind::kReduce;
     const double speed = inputs_.topology.ranks[rank].speed;
     return {work_us(row.work, rank, operation) / speed, traffic_us(row.traffic, operation),
-            is_reduce ? ready_us(rank, index) / speed : 0};
+            is_reduce ? ready_us(rank, index) / speed : 0,
+            inputs_.topology.shared_links.empty() ? 0 : traffic_bytes(row.traffic, operation)};
   }
 
  private:
+  /// Price::bytes; a sum goes two ways, of parts and of results.
+  double traffic_bytes(schedule::Traffic traffic, const Operation& operation) const {
+    if (traffic == schedule::Traffic::kNothing) return 0;
+    if (traffic == schedule::Traffic::kMessage)
+      return static_cast<double>(message_bytes(operation));
+    if (operation.group < 0) return 0;
+    const auto n = static_cast<double>(groups_[operation.group].num_ranks);
+    if (traffic == schedule::Traffic::kFewBytes) return 2 * kSmallMessageBytes / n;
+    const layout::Bucket& bucket = inputs_.map.buckets[operation.item];
+    const auto elements = static_cast<double>(bucket.num_elements);
+    if (traffic == schedule::Traffic::kValues)
+      return elements * static_cast<double>(size_bytes(bucket.dtype)) / n;
+    const auto sent = static_cast<double>(sent_bytes_per_element(bucket.dtype, gradient_dtype_));
+    return elements * sent * (scattered_[operation.item] ? 1 : 2) / n;
+  }
+
   /// Work of the action after a reduction, until its bucket is complete.
   double ready_us(int rank, std::size_t index) const {
     const std::vector<Operation>& operations = program_.ranks[rank];

@@ -19,6 +19,8 @@ struct Price {
   double work_us = 0;   ///< Of the rank's processor.
   double delay_us = 0;  ///< After that, beside compute: a message's way, a collective's rounds.
   double ready_us = 0;  ///< Of a reduction: work of the action that follows until it can start.
+  /// Of a message; of a collective, that each rank sends each other one. 0 where the topology has no shared links.
+  double bytes = 0;
   bool operator==(const Price&) const = default;
 };
 

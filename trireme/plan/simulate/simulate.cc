@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <list>
 #include <map>
 #include <numeric>
@@ -12,9 +11,9 @@
 #include <utility>
 
 #include "trireme/error.h"
-#include "trireme/plan/schedule/message_limits.h"
 #include "trireme/plan/simulate/crowded_cores.h"
 #include "trireme/plan/simulate/number_queue.h"
+#include "trireme/plan/simulate/transfers.h"
 
 // Time goes from event to event: the next moment at which a rank's work is done or something that a
 // rank waits for is there. What comes next is on top of a heap, and only ranks that it concerns are
@@ -30,18 +29,7 @@ namespace {
 using schedule::Operation;
 using schedule::OperationKind;
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
-
-/// Collectives of a group, in order.
-struct GroupState {
-  struct Collective {
-    int num_present = 0;
-    double done_us = kNever;
-  };
-  std::vector<Collective> collectives;
-  std::map<int, int> num_joined;  ///< By rank.
-  std::map<int, int> num_played;  ///< By rank that is played: members that it is played for.
-};
+constexpr double kNever = Transfers::kNever;
 
 /// Cores, and the ranks that share them.
 struct Processor {
@@ -86,18 +74,10 @@ class Player {
         played_by_(played_by),
         ranks_(program.ranks.size()),
         processor_of_(program.ranks.size()),
-        groups_(program.groups.size()),
         ready_(program.ranks.size()),
-        changed_(program.ranks.size()) {
+        changed_(program.ranks.size()),
+        transfers_(program, topology, played_by, ready_) {
     result_.busy_us.resize(ranks_.size());
-    result_.channels.resize(program.channels.size());
-    if (played_by_.empty()) {
-      played_by_.resize(ranks_.size());
-      std::iota(played_by_.begin(), played_by_.end(), 0);
-    }
-    for (std::size_t g = 0; g < groups_.size(); ++g) {
-      for (const int rank : program.groups[g].ranks) ++groups_[g].num_played[played_by_[rank]];
-    }
     add_processors(crowded_cores(topology, num_ranks()));
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       begin_operation(static_cast<int>(r));
@@ -110,8 +90,9 @@ class Player {
   Simulation play() {
     settle();
     while (num_left_ > 0) {
-      if (moments_.empty()) fail_waiting();
-      now_ = moments_.top().us;
+      now_ = std::min(moments_.empty() ? kNever : moments_.top().us, transfers_.next_us());
+      if (now_ == kNever) fail_waiting();
+      if (transfers_.next_us() <= now_) transfers_.end_transfers(now_);
       while (!moments_.empty() && moments_.top().us <= now_) {
         const NextMoment moment = moments_.top();
         moments_.pop();
@@ -124,6 +105,7 @@ class Player {
     for (int rank = 0; rank < num_ranks(); ++rank)
       result_.busy_us[rank] = result_.busy_us[played_by_[rank]];
     sort_events();
+    result_.channels = std::move(transfers_).channels();
     return std::move(result_);
   }
 
@@ -135,9 +117,6 @@ class Player {
     return has_operation(rank) && ranks_[rank].phase == Phase::kWork && ranks_[rank].work_us > 0;
   }
   int num_ranks() const { return static_cast<int>(ranks_.size()); }
-
-  /// Of the rank's operation.
-  ChannelTimes& channel(int rank) { return result_.channels[operation(rank).channel]; }
 
   /// Ranks that never wait for each other's work are processors of their own.
   void add_processors(std::vector<topology::SharedCores> crowded) {
@@ -186,7 +165,7 @@ class Player {
     const Operation& reduce = program_.ranks[rank][index];
     state.to_start.pop();
     state.reduces[reduce.item] = {reduce.group,
-                                  join(rank, reduce.group, prices_[rank][index].delay_us)};
+                                  transfers_.join(rank, reduce.group, prices_[rank][index], now_)};
     return true;
   }
 
@@ -223,10 +202,8 @@ class Player {
       return true;
     }
     if (ready_us(rank) > now_) return false;
-    if (operation(rank).kind == OperationKind::kRecv) {
-      channel(rank).taken_us.push_back(now_);
-      ready_.add(program_.channels[operation(rank).channel].from_rank);  // It may have room now.
-    }
+    if (operation(rank).kind == OperationKind::kRecv)
+      transfers_.take(operation(rank).channel, now_);
     if (now_ > state.begin_us) {
       result_.events.push_back(
           {rank, static_cast<int>(state.next), state.begin_us, state.worked_us, now_});
@@ -236,21 +213,15 @@ class Player {
     return true;
   }
 
-  /// Whether the channel that the rank sends over has room; what is received ahead takes none.
   bool has_room(int rank) const {
     const Operation& operation = this->operation(rank);
-    if (schedule::row_of(operation.kind).wait != schedule::Wait::kRoom) return true;
-    const int limit = program_.channels[operation.channel].limit;
-    const ChannelTimes& channel = result_.channels[operation.channel];
-    const std::size_t num_held = channel.arrived_us.size() - channel.taken_us.size();
-    const std::int64_t room = std::int64_t{limit} + schedule::kReceivedAhead;
-    return limit == 0 || std::cmp_less(num_held, room);
+    return schedule::row_of(operation.kind).wait != schedule::Wait::kRoom ||
+           transfers_.has_room(operation.channel);
   }
 
   /// What the rank's operation does to others once its work is done.
   void post(int rank) {
     const Operation& operation = this->operation(rank);
-    const double delay = price(rank).delay_us;
     RankState& state = ranks_[rank];
     state.collective = -1;
     if (operation.kind == OperationKind::kReduce) {
@@ -258,25 +229,19 @@ class Player {
       return;
     }
     if (operation.kind == OperationKind::kUnshard) {
-      state.gathers[operation.item] = {operation.group, join(rank, operation.group, delay)};
+      state.gathers[operation.item] = {operation.group, join(rank)};
       return;
     }
     switch (schedule::row_of(operation.kind).wait) {
-      case schedule::Wait::kRoom: {
-        auto& [posted, arrived, taken] = channel(rank);
-        const double begin = arrived.empty() ? now_ : std::max(now_, arrived.back());
-        posted.push_back(now_);
-        arrived.push_back(begin + delay);
-        ready_.add(program_.channels[operation.channel].to_rank);
-        return;
-      }
+      case schedule::Wait::kRoom:
+        return transfers_.send(operation.channel, price(rank), now_);
       case schedule::Wait::kSum:
         return wait_for(state, state.reduces);
       case schedule::Wait::kValues:
         return wait_for(state, state.gathers);
       case schedule::Wait::kGroup:
         state.group = operation.group;
-        state.collective = operation.group < 0 ? -1 : join(rank, operation.group, delay);
+        state.collective = operation.group < 0 ? -1 : join(rank);
         return;
       case schedule::Wait::kMessage:
       case schedule::Wait::kNothing:
@@ -291,32 +256,16 @@ class Player {
     if (found != begun.end()) std::tie(state.group, state.collective) = found->second;
   }
 
-  /// Takes part in the group's next collective: its number.
-  int join(int rank, int group, double delay) {
-    GroupState& state = groups_[group];
-    const int index = state.num_joined[rank]++;
-    if (static_cast<std::size_t>(index) == state.collectives.size())
-      state.collectives.push_back({});
-    GroupState::Collective& collective = state.collectives[index];
-    collective.num_present += state.num_played.at(rank);
-    if (collective.num_present == static_cast<int>(program_.groups[group].ranks.size())) {
-      const double before = index == 0 ? now_ : state.collectives[index - 1].done_us;
-      collective.done_us = std::max(now_, before) + delay;
-      for (const auto& [other, num] : state.num_played) ready_.add(other);
-    }
-    return index;
-  }
+  /// Takes part in the collective of the rank's operation: its number in the group.
+  int join(int rank) { return transfers_.join(rank, operation(rank).group, price(rank), now_); }
 
   /// When what the rank's operation waits for is there; kNever where nobody knows yet.
   double ready_us(int rank) const {
     const RankState& state = ranks_[rank];
-    if (operation(rank).kind == OperationKind::kRecv) {
-      const ChannelTimes& channel = result_.channels[operation(rank).channel];
-      const std::size_t next = channel.taken_us.size();
-      return next == channel.arrived_us.size() ? kNever : channel.arrived_us[next];
-    }
+    if (operation(rank).kind == OperationKind::kRecv)
+      return transfers_.message_us(operation(rank).channel);
     if (state.collective < 0) return now_;
-    return groups_[state.group].collectives[state.collective].done_us;
+    return transfers_.done_us(state.group, state.collective);
   }
 
   /// What the processor's ranks have done until now.
@@ -377,13 +326,13 @@ class Player {
 
   const schedule::StepProgram& program_;
   const Prices& prices_;
-  std::vector<int> played_by_;  ///< By rank.
+  const std::vector<int>& played_by_;  ///< By rank.
   std::vector<RankState> ranks_;
   std::vector<Processor> processors_;
   std::vector<int> processor_of_;  ///< By rank.
-  std::vector<GroupState> groups_;
-  NumberQueue ready_;    ///< Ranks that may go on at this moment.
-  NumberQueue changed_;  ///< Processors whose ranks at work may be others now.
+  NumberQueue ready_;              ///< Ranks that may go on at this moment.
+  NumberQueue changed_;            ///< Processors whose ranks at work may be others now.
+  Transfers transfers_;
   std::priority_queue<NextMoment, std::vector<NextMoment>, std::greater<>> moments_;
   std::size_t num_left_ = 0;  ///< Ranks that are not done.
   double now_ = 0;
@@ -394,7 +343,10 @@ class Player {
 
 Simulation simulate(const schedule::StepProgram& program, const Prices& prices,
                     const topology::Topology& topology, const std::vector<int>& played_by) {
-  return Player(program, prices, topology, played_by).play();
+  if (!played_by.empty()) return Player(program, prices, topology, played_by).play();
+  std::vector<int> all(program.ranks.size());
+  std::iota(all.begin(), all.end(), 0);
+  return Player(program, prices, topology, all).play();
 }
 
 }  // namespace trireme::simulate

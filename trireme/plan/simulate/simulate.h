@@ -38,6 +38,7 @@ struct Simulation {
 ///    progresses at cores / ranks;
 ///  * a message takes its delay, after the one before it on its channel; its sender goes on, once
 ///    its channel has room;
+///  * over links that the topology says are shared, messages and collectives slow each other (shared_links.h);
 ///  * a collective begins when all of its group are there and the group's one before is done. A
 ///    reduce is there once `ready_us` of the next operation's work are done and those before it
 ///    are; it runs beside the rank's other operations until it joins, and a gather of sharded values until it is
@@ -47,7 +48,8 @@ struct Simulation {
 /// played_by         by rank, the one that does the same at the same times and is played for it (alike_replicas.h);
 ///                   itself where it is played. Others need no operations. Empty: all are played.
 /// Errors            kInvalidArgument where ranks wait for ever, naming the operations.
-/// Cost              operations x the logarithm of the ranks; where ranks share cores, x those that do.
+/// Cost              operations x the logarithm of the ranks; where ranks share cores, x those that do; messages over shared
+///                   links x those under way.
 Simulation simulate(const schedule::StepProgram& program, const Prices& prices,
                     const topology::Topology& topology, const std::vector<int>& played_by = {});
 

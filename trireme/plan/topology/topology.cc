@@ -13,9 +13,24 @@ namespace trireme::topology {
 namespace {
 
 constexpr double kMostSpeed = 1000;  // And one by it the least: others are typing errors.
+constexpr double kLeastBandwidth = 1e-6, kMostBandwidth = 1e6;  // GB/s
 
 [[noreturn]] void fail(const std::string& problem) {
   throw Error(ErrorKind::kInvalidArgument, "topology: " + problem);
+}
+
+void check_parts(const Host& host, const std::string& subject) {
+  for (const NumaNode& node : host.numa_nodes) {
+    const auto is_wrong = [&](int core) { return core < 0 || core >= host.num_cores; };
+    if (!std::ranges::none_of(node.cores, is_wrong))
+      fail(subject + "a NUMA node has a core that the host has not");
+  }
+  for (const HostDevice& device : host.devices) {
+    if (std::cmp_greater_equal(device.numa_node, host.numa_nodes.size()) && device.numa_node >= 0)
+      fail(subject + "'" + device.name + "' is at a NUMA node that the host has not");
+    if (!(device.gb_per_s >= 0 && device.gb_per_s <= kMostBandwidth))
+      fail(subject + "gb_per_s of '" + device.name + "' must be between 0 and 1e6");
+  }
 }
 
 void check_hosts(const std::vector<Host>& hosts) {
@@ -30,6 +45,7 @@ void check_hosts(const std::vector<Host>& hosts) {
       fail(subject + "memory_bytes must be at least 1, got " +
            std::to_string(hosts[h].memory_bytes));
     }
+    check_parts(hosts[h], subject);
   }
 }
 
@@ -59,6 +75,23 @@ void check_place(const RankPlace& place, int rank, const std::vector<Host>& host
   if (!(place.speed >= 1 / kMostSpeed && place.speed <= kMostSpeed)) {
     fail(subject + "speed must be between 0.001 and 1000, got " + std::to_string(place.speed) +
          "; 1 is as fast as the rank that was profiled");
+  }
+}
+
+void check_link(const SharedLink& link, std::size_t index, std::size_t num_ranks) {
+  const std::string subject = "shared link " + std::to_string(index) + " '" + link.name + "': ";
+  if (link.ranks.empty()) fail(subject + "it has no ranks");
+  int last = -1;
+  for (const int rank : link.ranks) {
+    if (rank < 0 || std::cmp_greater_equal(rank, num_ranks)) {
+      fail(subject + "there is no rank " + std::to_string(rank) + ", only " +
+           std::to_string(num_ranks));
+    }
+    if (rank <= last) fail(subject + "its ranks must ascend, each given once");
+    last = rank;
+  }
+  if (!(link.gb_per_s >= kLeastBandwidth && link.gb_per_s <= kMostBandwidth)) {
+    fail(subject + "gb_per_s must be between 1e-6 and 1e6, got " + std::to_string(link.gb_per_s));
   }
 }
 
@@ -99,15 +132,40 @@ std::vector<SharedCores> shared_cores(const Topology& topology) {
   return result;
 }
 
+namespace {
+
+/// Shared links of a topology in which each rank of `copies` is there again as the one after it.
+void share_with_copies(const std::map<int, int>& copies, Topology& topology) {
+  for (SharedLink& link : std::exchange(topology.shared_links, {})) {
+    std::vector<int> added;
+    for (const int rank : link.ranks) {
+      if (const auto copy = copies.find(rank); copy != copies.end()) added.push_back(copy->second);
+    }
+    const bool is_copied = added.size() == link.ranks.size();
+    if (!is_copied) link.ranks.insert(link.ranks.end(), added.begin(), added.end());
+    topology.shared_links.push_back(link);
+    if (!is_copied) continue;
+    link.name += " again";
+    link.ranks = std::move(added);
+    topology.shared_links.push_back(std::move(link));
+  }
+}
+
+}  // namespace
+
 Topology with_another_host(Topology topology) {
   const int last = topology.ranks.back().host, host = static_cast<int>(topology.hosts.size());
   topology.hosts.push_back(topology.hosts[last]);
   topology.hosts.back().name += " again";
-  for (RankPlace rank : std::vector(topology.ranks)) {
+  std::map<int, int> copies;
+  for (int r = 0, end = static_cast<int>(topology.ranks.size()); r < end; ++r) {
+    RankPlace rank = topology.ranks[r];
     if (rank.host != last) continue;
     rank.host = host;
+    copies[r] = static_cast<int>(topology.ranks.size());
     topology.ranks.push_back(std::move(rank));
   }
+  share_with_copies(copies, topology);
   return topology;
 }
 
@@ -117,6 +175,10 @@ Topology with_another_rank(Topology topology) {
   host.memory_bytes += rank.memory_bytes;
   for (int& core : rank.cores) core = host.num_cores++;
   topology.ranks.push_back(std::move(rank));
+  const int last = static_cast<int>(topology.ranks.size()) - 1;
+  for (SharedLink& link : topology.shared_links) {
+    if (link.ranks.back() == last - 1) link.ranks.push_back(last);
+  }
   return topology;
 }
 
@@ -126,6 +188,9 @@ void check(const Topology& topology) {
   for (std::size_t rank = 0; rank < topology.ranks.size(); ++rank) {
     check_place(topology.ranks[rank], static_cast<int>(rank), topology.hosts);
   }
+  for (std::size_t l = 0; l < topology.shared_links.size(); ++l) {
+    check_link(topology.shared_links[l], l, topology.ranks.size());
+  }
 }
 
 namespace {
@@ -133,6 +198,26 @@ namespace {
 std::string gibibytes(std::int64_t bytes) {
   char text[40];
   std::snprintf(text, sizeof text, "%.1f GiB", static_cast<double>(bytes) / (1 << 30));
+  return text;
+}
+
+/// Nothing where there is one NUMA node and no device.
+std::string parts_text(const Host& host) {
+  std::string text;
+  const auto node_text = [&](int n) { return n < 0 ? "" : ", at NUMA node " + std::to_string(n); };
+  for (std::size_t n = 0; n < host.numa_nodes.size() && host.numa_nodes.size() > 1; ++n) {
+    const NumaNode& node = host.numa_nodes[n];
+    text += "  NUMA node " + std::to_string(n) + " of socket " + std::to_string(node.socket) +
+            ": " + gibibytes(node.memory_bytes) + ", cores";
+    for (const int core : node.cores) text += " " + std::to_string(core);
+    text += "\n";
+  }
+  for (const HostDevice& device : host.devices) {
+    char speed[40] = "";
+    if (device.gb_per_s > 0) std::snprintf(speed, sizeof speed, ", %g GB/s", device.gb_per_s);
+    text += (device.kind == HostDeviceKind::kGpu ? "  GPU " : "  network card ") + device.name +
+            speed + node_text(device.numa_node) + "\n";
+  }
   return text;
 }
 
@@ -147,6 +232,18 @@ std::string rank_text(std::size_t rank, const RankPlace& place) {
          gibibytes(place.memory_bytes) + "\n";
 }
 
+std::string link_text(const SharedLink& link) {
+  char speed[40];
+  std::snprintf(speed, sizeof speed, "%g GB/s", link.gb_per_s);
+  const std::string messages = link.passing == Passing::kHost      ? " within hosts"
+                               : link.passing == Passing::kNetwork ? " between hosts"
+                                                                   : "";
+  std::string text =
+      "shared: '" + link.name + "', " + speed + " each way" + messages + ", of ranks";
+  for (const int rank : link.ranks) text += " " + std::to_string(rank);
+  return text + "\n";
+}
+
 }  // namespace
 
 std::string show(const Topology& topology) {
@@ -158,7 +255,7 @@ std::string show(const Topology& topology) {
   for (std::size_t h = 0; h < topology.hosts.size(); ++h) {
     const Host& host = topology.hosts[h];
     text += "host " + std::to_string(h) + ": " + host.name + ", " + std::to_string(host.num_cores) +
-            " cores, " + gibibytes(host.memory_bytes) + "\n";
+            " cores, " + gibibytes(host.memory_bytes) + "\n" + parts_text(host);
     for (const std::size_t rank : ranks_of[h]) text += rank_text(rank, topology.ranks[rank]);
   }
   for (const SharedCores& shared : shared_cores(topology)) {
@@ -167,6 +264,7 @@ std::string show(const Topology& topology) {
     for (const int rank : shared.ranks) text += " " + std::to_string(rank);
     text += "\n";
   }
+  for (const SharedLink& link : topology.shared_links) text += link_text(link);
   return text;
 }
 

@@ -1,0 +1,50 @@
+#include "trireme/engine/measure/rank_speeds.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "tests/engine/measure/measured.h"
+#include "tests/engine/measure/ranks.h"
+
+namespace trireme::measure {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+
+std::vector<double> speeds(const std::vector<double>& times_us) { return speeds_of(times_us); }
+
+TEST(RankSpeedsTest, AreAgainstTheMedian) {
+  EXPECT_THAT(speeds({100, 200, 100}), ElementsAre(1, 0.5, 1));
+  EXPECT_THAT(speeds({50, 100, 100, 100, 133}), ElementsAre(2, 1, 1, 1, 0.75));
+  EXPECT_THAT(speeds({1e6, 10, 10}), ElementsAre(0.05, 1, 1));
+}
+
+TEST(RankSpeedsTest, WhatDiffersByLittleIsTheSame) {
+  EXPECT_THAT(speeds({100, 92, 108, 100}), Each(1));
+  EXPECT_THAT(speeds({100}), ElementsAre(1));
+  EXPECT_THAT(speeds({0, 0}), Each(1));  // Nothing was measured.
+}
+
+TEST(RankSpeedsTest, AllRanksKnowThoseOfAll) {
+  std::array<std::vector<double>, 3> found;
+  const std::vector<Recorded> recorded = [] {
+    std::vector<Recorded> all;
+    for (int rank = 0; rank < 3; ++rank) all.emplace_back("mlp");
+    return all;
+  }();
+  run_ranks(3, [&](transport::Endpoint& endpoint, const BusyRanks& ranks) {
+    at::set_num_threads(1);
+    const Recorded& own = recorded[endpoint.rank()];
+    found[endpoint.rank()] =
+        rank_speeds({own.recording, own.batch, ranks}, quick(), program::Capture::kOff);
+  });
+  EXPECT_EQ(found[0].size(), 3U);
+  EXPECT_EQ(found[1], found[0]);
+  EXPECT_EQ(found[2], found[0]);
+}
+
+}  // namespace
+}  // namespace trireme::measure

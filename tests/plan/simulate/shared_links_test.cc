@@ -1,0 +1,145 @@
+#include "trireme/plan/simulate/shared_links.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "tests/plans/chain_model.h"
+#include "trireme/plan/simulate/forecast.h"
+
+namespace trireme::simulate {
+namespace {
+
+using Load = SharedLinks::Load;
+using Transfer = SharedLinks::Transfer;
+
+/// When each queue's transfers are done: all of them are added at time 0.
+std::map<int, std::vector<double>> play(SharedLinks links,
+                                        const std::vector<std::pair<int, Transfer>>& transfers) {
+  for (const auto& [queue, transfer] : transfers) links.add(queue, transfer, 0);
+  std::map<int, std::vector<double>> done;
+  while (links.next_us() < SharedLinks::kNever) {
+    const double now = links.next_us();
+    for (const int queue : links.take_done(now)) done[queue].push_back(now);
+  }
+  return done;
+}
+
+using Times = std::map<int, std::vector<double>>;
+
+TEST(SharedLinks, OneAloneTakesWhatItTakesAlone) {
+  EXPECT_EQ(play({{1}, 1}, {{0, {10, {{0, 10}}}}}), (Times{{0, {10}}}));
+  EXPECT_EQ(play({{1}, 1}, {{0, {30, {{0, 10}}}}}), (Times{{0, {30}}}));  // Slow by itself.
+  EXPECT_EQ(play({{0.5}, 1}, {{0, {10, {{0, 10}}}}}), (Times{{0, {20}}}));
+}
+
+TEST(SharedLinks, TwoEqualOnesTakeTwiceAsLong) {
+  EXPECT_EQ(play({{1}, 2}, {{0, {10, {{0, 10}}}}, {1, {10, {{0, 10}}}}}),
+            (Times{{0, {20}}, {1, {20}}}));
+  // A link of twice the bandwidth has room for both.
+  EXPECT_EQ(play({{2}, 2}, {{0, {10, {{0, 10}}}}, {1, {10, {{0, 10}}}}}),
+            (Times{{0, {10}}, {1, {10}}}));
+  // Directions are links of their own.
+  EXPECT_EQ(play({{1, 1}, 2}, {{0, {10, {{0, 10}}}}, {1, {10, {{1, 10}}}}}),
+            (Times{{0, {10}}, {1, {10}}}));
+}
+
+/// The smaller a takes 2a, the larger b then a + b: what both are together.
+TEST(SharedLinks, TheLargerOneHasTheLinkOnceTheSmallerIsDone) {
+  EXPECT_EQ(play({{1}, 2}, {{0, {4, {{0, 4}}}}, {1, {12, {{0, 12}}}}}),
+            (Times{{0, {8}}, {1, {16}}}));
+}
+
+/// What one leaves, because it is slow by itself, is the others'.
+TEST(SharedLinks, WhoIsSlowByItselfHoldsBackLess) {
+  const Times times = play({{1}, 2}, {{0, {16, {{0, 4}}}}, {1, {6, {{0, 6}}}}});
+  EXPECT_EQ(times, (Times{{0, {16}}, {1, {8}}}));  // A quarter of the link, and three quarters.
+}
+
+/// x over both links, y and z over one each: all have a half; with z half as much, y and x keep theirs.
+TEST(SharedLinks, ThreeOverTwoLinks) {
+  const Transfer both{8, {{0, 8}, {1, 8}}}, first{8, {{0, 8}}}, second{4, {{1, 4}}};
+  EXPECT_EQ(play({{1, 1}, 3}, {{0, both}, {1, first}, {2, {8, {{1, 8}}}}}),
+            (Times{{0, {16}}, {1, {16}}, {2, {16}}}));
+  EXPECT_EQ(play({{1, 1}, 3}, {{0, both}, {1, first}, {2, second}}),
+            (Times{{0, {16}}, {1, {16}}, {2, {8}}}));
+  // A second link of twice the bandwidth: z goes alone, beside the half of x.
+  EXPECT_EQ(play({{1, 2}, 3}, {{0, both}, {1, first}, {2, second}}),
+            (Times{{0, {16}}, {1, {16}}, {2, {4}}}));
+}
+
+TEST(SharedLinks, TransfersOfAQueueFollowEachOther) {
+  EXPECT_EQ(play({{1}, 2}, {{0, {4, {{0, 4}}}}, {0, {4, {{0, 4}}}}, {1, {8, {{0, 8}}}}}),
+            (Times{{0, {8, 16}}, {1, {16}}}));
+}
+
+/// A link is never idle while something waits for it alone: n transfers of any size take their sum.
+TEST(SharedLinks, TheLastIsDoneWhenAllBytesHavePassed) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::pair<int, Transfer>> transfers;
+    double sum = 0;
+    const int num = 1 + static_cast<int>(random() % 9);
+    for (int t = 0; t < num; ++t) {
+      const double bytes = 1 + static_cast<double>(random() % 1000);
+      transfers.push_back({t, {bytes / 3, {{0, bytes}}}});
+      sum += bytes;
+    }
+    double last = 0;
+    for (const auto& [queue, times] : play({{3}, num}, transfers)) last = std::max(last, times[0]);
+    EXPECT_NEAR(last, sum / 3, 1e-9 * sum) << round;
+  }
+}
+
+/// Two pipelines of two stages; stage 0 of both is on one host, stage 1 on the other.
+struct TwoPipelines {
+  layout::testing::Model model =
+      layout::testing::make_chain(std::vector<layout::testing::ChainNode>(2));
+  layout::Plan plan = layout::testing::make_plan(model.graph, {{1}, 4, 2, "simple"});
+  topology::Topology topology = layout::testing::make_topology(4);
+  layout::ParameterMap map = layout::make_parameter_map(model.graph, plan);
+
+  /// (4 microbatches + 1) x (1 + 2).
+  static constexpr double kStepOfFreeMessages = 15;
+
+  TwoPipelines() {
+    topology.hosts.push_back(topology.hosts[0]);
+    topology.hosts[1].name = "another";
+    topology.ranks[2].host = topology.ranks[3].host = 1;
+    model.profile.links[1].times = {{4, 5, 5}};  // Between hosts.
+  }
+
+  Simulation play() const {
+    return forecast({model.graph, plan, map, model.profile, topology}).simulation;
+  }
+};
+
+TEST(SharedLinks, MessagesOfTwoPipelinesShareACard) {
+  TwoPipelines two;
+  const Simulation alone = two.play();
+  const auto first_message = [](const Simulation& step) {
+    for (const ChannelTimes& times : step.channels) {
+      if (!times.arrived_us.empty()) return times.arrived_us[0] - times.posted_us[0];
+    }
+    return 0.0;
+  };
+  two.topology.shared_links = {{"card", {0, 1}, 1e6}};
+  EXPECT_NEAR(two.play().step_us, alone.step_us, 1e-9);  // Room for all.
+  EXPECT_NEAR(first_message(two.play()), first_message(alone), 1e-9);
+  // A message of 4 bytes takes 5 us alone; there is room for one of the two that go at once.
+  two.topology.shared_links[0].gb_per_s = 0.8e-3;
+  EXPECT_NEAR(first_message(two.play()), 2 * first_message(alone), 1e-9);
+  EXPECT_GT(two.play().step_us, alone.step_us);
+  two.model.profile.links[1].times = {{4, 0, 0}};
+  EXPECT_NEAR(two.play().step_us, TwoPipelines::kStepOfFreeMessages,
+              1e-6);  // If they took no time.
+  two.model.profile.links[1].times = {{4, 5, 5}};
+  two.topology.shared_links[0].passing = topology::Passing::kHost;
+  EXPECT_EQ(two.play().step_us, alone.step_us);  // Nothing within hosts passes it.
+  two.topology.shared_links = {{"all", {0, 1, 2, 3}, 1e-6}};
+  EXPECT_EQ(two.play().step_us, alone.step_us);  // Nobody is on its other side.
+}
+
+}  // namespace
+}  // namespace trireme::simulate
