@@ -38,7 +38,7 @@ class TileSearch {
   }
 
   Sharding run() {
-    Sharding best{.kind = ShardingKind::kTiles,
+    Sharding best{.kind = SplitKind::kTiles,
                   .graph_sha256 = graph::graph_sha256(graph_),
                   .num_shards = options_.num_shards,
                   .splits = {},

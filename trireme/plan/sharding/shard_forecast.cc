@@ -26,7 +26,7 @@ double share_of(const Graph& graph, const Node& node, const Sharding& sharding) 
   for (const ValueId value : values) {
     const auto split = sharding.splits.find(value);
     if (split == sharding.splits.end()) continue;
-    if (sharding.kind == ShardingKind::kTensors) return 1.0 / sharding.num_shards;
+    if (sharding.kind == SplitKind::kTensors) return 1.0 / sharding.num_shards;
     const std::int64_t extent = graph.values[value].shape[split->second.dim].fixed;
     const std::int64_t most = (extent + sharding.num_shards - 1) / sharding.num_shards;
     return static_cast<double>(most) / static_cast<double>(extent);
@@ -39,7 +39,7 @@ bool is_put_together(const Node& node, const Sharding& sharding) {
   const bool makes_split =
       std::ranges::any_of(node.outputs, [&](ValueId id) { return sharding.splits.contains(id); });
   const bool sums = node.op == "aten::sum" || node.op == "aten::mean";
-  return sharding.kind == ShardingKind::kTiles && !makes_split && !sums;
+  return sharding.kind == SplitKind::kTiles && !makes_split && !sums;
 }
 
 double all_reduce_seconds(const ShardCosts& costs, std::int64_t bytes, int num_ranks) {

@@ -47,12 +47,12 @@ MaybeRule window_rule(const Graph& graph, const Node& node, int num_shards) {
 bool is_batch_norm(const Node& node) { return node.op.ends_with("::batch_norm"); }
 
 /// Whether a norm takes the statistics of what it normalizes.
-bool takes_statistics(const Node& node, const NormArguments& at) {
+bool takes_statistics(const Node& node, const NormPositions& at) {
   return at.training < 0 || is_set(node, static_cast<std::size_t>(at.training));
 }
 
 /// Of a norm's input and residual, which are split alike.
-MaybeRule rule_of_norm(const Node& node, const NormArguments& at, const Splits& known) {
+MaybeRule rule_of_norm(const Node& node, const NormPositions& at, const Splits& known) {
   const auto x = value_at(node, 0);
   const auto split = x ? known.find(*x) : known.end();
   if (split == known.end() || split->second.dim < kRowDim) return std::nullopt;
@@ -65,7 +65,7 @@ MaybeRule rule_of_norm(const Node& node, const NormArguments& at, const Splits& 
 
 /// An instance norm keeps no statistics here.
 MaybeRule norm_rule(const Graph& graph, const Node& node, const Splits& known) {
-  const NormArguments* at = norm_arguments(node);
+  const NormPositions* at = norm_positions(node);
   if (at == nullptr || !takes_statistics(node, *at)) return std::nullopt;
   const bool keeps = at->running_mean >= 0 &&
                      value_at(node, static_cast<std::size_t>(at->running_mean)).has_value();
@@ -81,7 +81,7 @@ MaybeRule norm_rule(const Graph& graph, const Node& node, const Splits& known) {
 
 /// A batch norm that has its statistics already: rows do not meet.
 MaybeRule fixed_norm_rule(const Node& node, const Splits& known) {
-  const NormArguments* at = norm_arguments(node);
+  const NormPositions* at = norm_positions(node);
   if (at == nullptr || takes_statistics(node, *at) || !is_batch_norm(node)) return std::nullopt;
   return rule_of_norm(node, *at, known);
 }
@@ -183,8 +183,8 @@ bool fits(const Graph& graph, const Node& node, const TileRule& rule, const Spli
 
 }  // namespace
 
-const NormArguments* norm_arguments(const Node& node) {
-  static const std::map<std::string_view, NormArguments> kTable = {
+const NormPositions* norm_positions(const Node& node) {
+  static const std::map<std::string_view, NormPositions> kTable = {
       {"aten::batch_norm", {.running_mean = 3, .training = 5, .eps = 7}},
       {"aten::instance_norm", {.running_mean = 3, .training = 5, .eps = 7}},
       {"trireme::batch_norm",

@@ -20,7 +20,7 @@ enum class TileKind : std::uint8_t {
 };
 
 /// Positions of a norm's arguments; -1: the operator has none. Input, weight and bias are the first three of all.
-struct NormArguments {
+struct NormPositions {
   int running_mean = -1;
   int training = -1;
   int eps = -1;
@@ -29,7 +29,7 @@ struct NormArguments {
 };
 
 /// Torch's batch and instance norm, and the library's own; null for other operators.
-const NormArguments* norm_arguments(const graph::Node& node);
+const NormPositions* norm_positions(const graph::Node& node);
 
 struct TileRule {
   TileKind kind = TileKind::kLocal;

@@ -67,7 +67,7 @@ class TileWriter {
   }
 
   NormTiles tiles_of_norm(const Node& node, const Taken& taken) {
-    const int at = norm_arguments(node)->residual;
+    const int at = norm_positions(node)->residual;
     const ValueId residual =
         at < 0 ? -1 : value_at(node, static_cast<std::size_t>(at)).value_or(-1);
     return {taken.at(*value_at(node, 0)), residual < 0 ? Ids() : taken.at(residual),
