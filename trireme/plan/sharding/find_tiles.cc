@@ -189,13 +189,13 @@ class TileSearch {
       const Node& node = graph_.nodes[position];
       if (part.name.empty()) part.name = node.name;
       if (rule.kind == TileKind::kWindow) add_window(node, rule, tiling, part);
-      if (rule.kind != TileKind::kNorm && rule.kind != TileKind::kSum) continue;
+      const bool is_norm = rule.kind == TileKind::kNorm;
+      if (!is_norm && rule.output_dim >= 0) continue;
       part.sums.push_back(node.id);
-      const std::int64_t bytes = rule.kind == TileKind::kSum
-                                     ? bytes_of(node.outputs.front())
-                                     : bytes_of(node.outputs.front()) / elements_over(node, rule);
+      const std::int64_t bytes =
+          bytes_of(node.outputs.front()) / (is_norm ? elements_over(node, rule) : 1);
       // A norm's sum, squares, and the gradients of its mean, scale and shift.
-      sums.insert(sums.end(), rule.kind == TileKind::kSum ? 1 : 4, bytes);
+      sums.insert(sums.end(), is_norm ? 5 : 1, bytes);
     }
     add_crossings(tiling, part, sums);
     for (const std::int64_t bytes : sums) part.sum_bytes += bytes;

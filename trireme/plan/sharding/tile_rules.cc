@@ -6,6 +6,7 @@
 
 #include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/sharding/dimension_map.h"
+#include "trireme/plan/sharding/vocabulary_nodes.h"
 
 namespace trireme::sharding {
 namespace {
@@ -120,6 +121,23 @@ MaybeRule sum_rule(const Graph& graph, const Node& node, const Splits& known) {
                   .is_mean = node.op == "aten::mean"};
 }
 
+/// Of pixels of tiles; where it is not reduced, losses have rows too.
+MaybeRule loss_rule(const Graph& graph, const Node& node, const Splits& known) {
+  if (!is_cross_entropy(graph, node)) return std::nullopt;
+  const ValueId logits = *value_at(node, 0), classes = *value_at(node, 1);
+  const auto split = known.find(logits);
+  const bool is_f32 = graph.values[node.outputs.front()].dtype == Dtype::kF32;
+  if (split == known.end() || split->second.dim < kRowDim || !is_f32) return std::nullopt;
+  const int dim = split->second.dim;
+  TileRule rule{.inputs = {{logits, dim}, {classes, dim - 1}}, .over = {}};
+  if (sizes_of(graph, node.outputs.front()).empty()) {
+    rule.kind = TileKind::kLoss;
+  } else {
+    rule.output_dim = dim - 1;
+  }
+  return rule;
+}
+
 /// Along another dimension than that of rows.
 MaybeRule join_rule(const Graph& graph, const Node& node, const Splits& known) {
   if (node.op != "aten::cat") return std::nullopt;
@@ -202,6 +220,7 @@ std::optional<TileRule> tile_rule(const Graph& graph, const Node& node, const Sp
   if (!rule) rule = norm_rule(graph, node, known);
   if (!rule) rule = fixed_norm_rule(node, known);
   if (!rule) rule = sum_rule(graph, node, known);
+  if (!rule) rule = loss_rule(graph, node, known);
   if (!rule) rule = join_rule(graph, node, known);
   if (!rule) rule = local_rule(graph, node, known);
   if (!rule || !fits(graph, node, *rule, known, num_shards)) return std::nullopt;

@@ -17,6 +17,7 @@ enum class TileKind : std::uint8_t {
   kWindow,  ///< And from rows beside them.
   kNorm,    ///< A mean and a variance over the rows of all shards.
   kSum,     ///< Rows are summed away, or averaged: the output is whole.
+  kLoss,    ///< A cross entropy of the classes of pixels, summed or averaged over all of them.
 };
 
 /// Positions of a norm's arguments; -1: the operator has none. Input, weight and bias are the first three of all.
