@@ -89,8 +89,7 @@ int verify_shard(const VerifyVerbOptions& options, const Context& context, World
                  .sizes = options.verify.batch_sizes},
        .batch = options.plan.options.batch,
        .sharding = {.num_shards = options.shards, .flops_per_second = 1, .link_seconds = 0},
-       .kind =
-           options.spatial ? sharding::ShardingKind::kTiles : sharding::ShardingKind::kTensors});
+       .kind = options.spatial ? sharding::SplitKind::kTiles : sharding::SplitKind::kTensors});
   const bool passes = std::ranges::all_of(result.comparisons, &Comparison::passes);
   if (world.rank() != 0) return passes ? 0 : 1;
   Json json = Json::array();

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
+#include <algorithm>
+
 #include "tests/engine/shard/shard_trial.h"
 #include "tests/engine/shard/volumes.h"
 #include "trireme/plan/sharding/find_tiles.h"
@@ -46,6 +48,18 @@ TEST(TiledModels, AResNetIsSplitWhereThereAreRows) {
   EXPECT_EQ(num_tiled(trial, four), 15U);
   ASSERT_EQ(two.parts.size(), 1U);
   EXPECT_FALSE(two.parts.front().halos.empty());
+}
+
+// Down to four rows and up again, with the loss of its pixels: no tiles are put together.
+TEST(TiledModels, AUNetIsSplitToItsLoss) {
+  const ShardTrial trial = tiled_trial("unet");
+  const sharding::Sharding sharding = tiles_of(trial, 4);
+  EXPECT_EQ(num_tiled(trial, sharding), 6U);
+  ASSERT_EQ(sharding.parts.size(), 1U);
+  ASSERT_EQ(sharding.parts.front().sums.size(), 1U);
+  const auto loss = std::ranges::find(trial.recording.graph.nodes,
+                                      sharding.parts.front().sums.front(), &graph::Node::id);
+  EXPECT_EQ(loss->op, "aten::cross_entropy_loss");
 }
 
 struct TilesCase {

@@ -42,7 +42,7 @@ TEST(VerifyShards, RanksTrainTilesLikeOneProcessAndLikeTheModel) {
   for (const auto& [model, num_shards] : {std::pair("resnet", 2), std::pair("unet", 4)}) {
     run_ranks(2, [&](const collectives::World& world) {
       ComparedShards options = all_that_can_be_split(num_shards, {.name = "sgd"});
-      options.kind = sharding::ShardingKind::kTiles;
+      options.kind = sharding::SplitKind::kTiles;
       expect_all_pass(verify_shards(world, workload_of(model), options), world.rank());
     });
   }
@@ -68,7 +68,7 @@ TEST(VerifyShards, RefusesWhatShardsCannotDo) {
   EXPECT_THAT(refusal("unet", all_that_can_be_split(2, {}), 1), HasSubstr("nothing of the model"));
   EXPECT_THAT(refusal("transformer", all_that_can_be_split(2, {}), 4), HasSubstr("shards each"));
   ComparedShards tiles = all_that_can_be_split(2, {});
-  tiles.kind = sharding::ShardingKind::kTiles;
+  tiles.kind = sharding::SplitKind::kTiles;
   EXPECT_THAT(refusal("transformer", tiles, 1), HasSubstr("no rows"));
 }
 

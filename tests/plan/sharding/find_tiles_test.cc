@@ -20,7 +20,7 @@ ShardingOptions free_messages(int num_shards) {
 TEST(FindTiles, SplitsConvolutionsAndWhatIsBetweenThem) {
   const graph::Graph graph = images();
   const Sharding sharding = find_tiles(graph, free_messages(2));
-  EXPECT_EQ(sharding.kind, ShardingKind::kTiles);
+  EXPECT_EQ(sharding.kind, SplitKind::kTiles);
   EXPECT_EQ(sharding.splits, (Splits{{2, {2, 1}}, {3, {2, 1}}, {5, {2, 1}}, {7, {2, 1}}}));
   ASSERT_EQ(sharding.parts.size(), 1U);
   const ShardedPart& part = sharding.parts.front();

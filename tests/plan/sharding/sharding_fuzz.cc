@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   };
   const std::string written = text_of(read);
   if (text_of(parse(written)) != written) std::abort();
-  const auto& graph = read.kind == sharding::ShardingKind::kTiles ? kImages : kLayer;
+  const auto& graph = read.kind == sharding::SplitKind::kTiles ? kImages : kLayer;
   read.graph_sha256 = trireme::graph::graph_sha256(graph);  // more than a fuzzer can guess
   try {
     sharding::sharded_graph(graph, read, {0, 1});

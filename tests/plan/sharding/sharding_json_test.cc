@@ -45,7 +45,7 @@ TEST(ShardingJson, SurvivesTheRoundTrip) {
 TEST(ShardingJson, OfTilesSurvivesTheRoundTrip) {
   const Sharding tiles =
       find_tiles(test::images(), {.num_shards = 2, .flops_per_second = 1, .link_seconds = 0});
-  EXPECT_EQ(tiles.kind, ShardingKind::kTiles);
+  EXPECT_EQ(tiles.kind, SplitKind::kTiles);
   EXPECT_FALSE(tiles.parts.front().halos.empty());
   forms::expect_round_trip(kShardingForm, tiles);
 }

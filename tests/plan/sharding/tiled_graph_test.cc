@@ -77,6 +77,28 @@ TEST(TiledGraph, WholeNodesTakeTilesPutTogether) {
   EXPECT_TRUE(third.halos.empty());
 }
 
+// Each shard sums the losses of its pixels; how many count is known to all.
+TEST(TiledGraph, LossesOfPixels) {
+  test::GraphBuilder b;
+  const test::ValueId x = b.input("x", {2, 8, 4}), classes = b.input("classes", {8, 4});
+  b.graph().values[classes].dtype = Dtype::kI64;
+  const test::ValueId logits = test::convolution(b, x, 8);
+  const test::ArgumentList rest = {{}, {Size{0, 1}}, {Size{0, -100}}, {graph::Real{0, 0}}};
+  const test::ValueId loss =
+      b.node("cross_entropy_loss", {logits, classes}, b.fixed({}), {.constants = rest});
+  b.graph().losses.push_back({"loss", loss, {}, 1});
+  const graph::Graph graph = b.graph();
+  const Sharding sharding = tiles_of(graph, 2);
+  EXPECT_EQ(sharding.splits, (Splits{{logits, {2, 1}}}));
+  const ShardedGraph second = sharded_graph(graph, sharding, {1, 1});
+  EXPECT_THAT(calls_of(second.graph),
+              testing::ElementsAre("given to shards", "aten::slice", "aten::constant_pad_nd",
+                                   "aten::conv2d", "aten::slice", "aten::cross_entropy_loss",
+                                   "sum over shards", "aten::ne", "aten::sum", "aten::div"));
+  EXPECT_EQ(std::get<Size>(second.graph.nodes[5].inputs[3].content), (Size{0, 2})) << "a sum";
+  EXPECT_EQ(std::get<Size>(second.graph.nodes[4].inputs[2].content), (Size{0, 4})) << "its rows";
+}
+
 TEST(TiledGraph, RefusesOtherSplits) {
   const graph::Graph graph = images();
   Sharding sharding = tiles_of(graph, 2);

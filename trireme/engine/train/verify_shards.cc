@@ -45,7 +45,7 @@ layout::Plan uncut_plan(const graph::Graph& graph, const BatchLayout& batch) {
 Sharding find(const graph::Graph& graph, const ComparedShards& options) {
   sharding::ShardingOptions wanted = options.sharding;
   wanted.microbatch = options.batch.microbatch;
-  if (options.kind == sharding::ShardingKind::kTiles) {
+  if (options.kind == sharding::SplitKind::kTiles) {
     Sharding tiles = sharding::find_tiles(graph, wanted);
     if (!tiles.parts.empty()) return tiles;
     throw Error(ErrorKind::kInvalidArgument,

@@ -13,7 +13,7 @@ struct ComparedShards {
   ComparedSteps steps;
   BatchLayout batch;
   sharding::ShardingOptions sharding;  ///< Its microbatch is the batch's.
-  sharding::ShardingKind kind = sharding::ShardingKind::kTensors;
+  sharding::SplitKind kind = sharding::SplitKind::kTensors;
 };
 
 /// On every rank; the comparison with the model on rank 0 alone.

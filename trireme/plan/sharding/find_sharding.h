@@ -27,14 +27,14 @@ struct ShardedPart {
 };
 
 /// What is split.
-enum class ShardingKind : std::uint8_t {
+enum class SplitKind : std::uint8_t {
   kTensors,  ///< Weights, heads, channels, vocabularies: find_sharding.
   kTiles,  ///< Rows of images and slices of volumes, unevenly where they do not divide: find_tiles.
 };
 
 /// Which tensors of a model are split over how many shards.
 struct Sharding {
-  ShardingKind kind = ShardingKind::kTensors;
+  SplitKind kind = SplitKind::kTensors;
   std::string graph_sha256;  ///< Of the graph whose values it counts.
   int num_shards = 1;
   Splits splits;

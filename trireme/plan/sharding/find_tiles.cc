@@ -38,7 +38,7 @@ class TileSearch {
   }
 
   Sharding run() {
-    Sharding best{.kind = ShardingKind::kTiles,
+    Sharding best{.kind = SplitKind::kTiles,
                   .graph_sha256 = graph::graph_sha256(graph_),
                   .num_shards = options_.num_shards,
                   .splits = {},
@@ -160,20 +160,23 @@ class TileSearch {
     part.halo_bytes += 2 * bytes;
   }
 
-  /// Whole values whose gradients shards sum, and split ones that are put together.
+  /// Whole values whose gradients shards sum, and split ones that are put together. A norm's are in its own sums.
   void add_crossings(const Tiling& tiling, ShardedPart& part,
                      std::vector<std::int64_t>& sums) const {
     std::set<ValueId> taken, gathered;
     for (int position = 0; position < std::ssize(graph_.nodes); ++position) {
       const Node& node = graph_.nodes[position];
-      const bool is_tiled = tiling.nodes.contains(position);
+      const auto tiled = tiling.nodes.find(position);
+      const bool is_tiled = tiled != tiling.nodes.end();
+      const bool is_norm = is_tiled && tiled->second.kind == TileKind::kNorm;
       for (const ValueId id : graph::input_values(node)) {
         const bool is_split = tiling.splits.contains(id);
         if (!is_tiled && is_split && gathered.insert(id).second) {
           part.sums.push_back(node.id);
           sums.push_back(bytes_of(id));
         }
-        if (is_tiled && !is_split && node.flags.grad_mode && graph_.values[id].requires_grad) {
+        if (is_tiled && !is_norm && !is_split && node.flags.grad_mode &&
+            graph_.values[id].requires_grad) {
           taken.insert(id);
         }
       }
@@ -189,15 +192,17 @@ class TileSearch {
       const Node& node = graph_.nodes[position];
       if (part.name.empty()) part.name = node.name;
       if (rule.kind == TileKind::kWindow) add_window(node, rule, tiling, part);
-      if (rule.kind != TileKind::kNorm && rule.kind != TileKind::kSum) continue;
+      const bool is_norm = rule.kind == TileKind::kNorm;
+      if (!is_norm && rule.output_dim >= 0) continue;
       part.sums.push_back(node.id);
-      const std::int64_t bytes = rule.kind == TileKind::kSum
-                                     ? bytes_of(node.outputs.front())
-                                     : bytes_of(node.outputs.front()) / elements_over(node, rule);
+      const std::int64_t bytes =
+          bytes_of(node.outputs.front()) / (is_norm ? elements_over(node, rule) : 1);
       // A norm's sum, squares, and the gradients of its mean, scale and shift.
-      sums.insert(sums.end(), rule.kind == TileKind::kSum ? 1 : 4, bytes);
+      sums.insert(sums.end(), is_norm ? 5 : 1, bytes);
     }
     add_crossings(tiling, part, sums);
+    std::ranges::sort(part.sums);
+    part.sums.erase(std::ranges::unique(part.sums).begin(), part.sums.end());
     for (const std::int64_t bytes : sums) part.sum_bytes += bytes;
     const double others = 1 - 1.0 / options_.num_shards;
     const auto num_messages = static_cast<double>(sums.size() + 2 * part.halos.size());

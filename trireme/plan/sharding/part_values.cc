@@ -44,7 +44,7 @@ const PartValues::Ids& PartValues::parts_of(ValueId id) {
   const TensorSplit split = sharding_.splits.at(id);
   for (int local = 0; local < range_.count; ++local) {
     Value part = whole_.values[id];
-    if (sharding_.kind == ShardingKind::kTiles) {
+    if (sharding_.kind == SplitKind::kTiles) {
       const std::int64_t extent = part.shape[split.dim].fixed;
       set_rows(part, split.dim, tile_rows(extent, num_shards(), shard(local)).size());
     } else {

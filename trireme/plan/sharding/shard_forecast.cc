@@ -10,6 +10,7 @@
 #include "trireme/plan/sharding/dimension_map.h"
 #include "trireme/plan/sharding/product_flops.h"
 #include "trireme/plan/sharding/sharded_graph.h"
+#include "trireme/plan/sharding/tile_rules.h"
 
 namespace trireme::sharding {
 namespace {
@@ -26,7 +27,7 @@ double share_of(const Graph& graph, const Node& node, const Sharding& sharding) 
   for (const ValueId value : values) {
     const auto split = sharding.splits.find(value);
     if (split == sharding.splits.end()) continue;
-    if (sharding.kind == ShardingKind::kTensors) return 1.0 / sharding.num_shards;
+    if (sharding.kind == SplitKind::kTensors) return 1.0 / sharding.num_shards;
     const std::int64_t extent = graph.values[value].shape[split->second.dim].fixed;
     const std::int64_t most = (extent + sharding.num_shards - 1) / sharding.num_shards;
     return static_cast<double>(most) / static_cast<double>(extent);
@@ -35,11 +36,13 @@ double share_of(const Graph& graph, const Node& node, const Sharding& sharding) 
 }
 
 /// Whether a node of tiles runs whole, on what is put together.
-bool is_put_together(const Node& node, const Sharding& sharding) {
+bool is_put_together(const Graph& graph, const Node& node, const Sharding& sharding) {
+  if (sharding.kind != SplitKind::kTiles) return false;
   const bool makes_split =
       std::ranges::any_of(node.outputs, [&](ValueId id) { return sharding.splits.contains(id); });
-  const bool sums = node.op == "aten::sum" || node.op == "aten::mean";
-  return sharding.kind == ShardingKind::kTiles && !makes_split && !sums;
+  if (makes_split) return false;
+  const auto rule = tile_rule(graph, node, sharding.splits, sharding.num_shards);
+  return !rule || rule->output_dim >= 0;
 }
 
 double all_reduce_seconds(const ShardCosts& costs, std::int64_t bytes, int num_ranks) {
@@ -69,7 +72,7 @@ class Forecaster {
     for (std::size_t position = 0; position < graph_.nodes.size(); ++position) {
       const Node& node = graph_.nodes[position];
       const double seconds = costs_.node_seconds[position];
-      const bool is_whole = is_put_together(node, sharding_);
+      const bool is_whole = is_put_together(graph_, node, sharding_);
       result_.whole_seconds += seconds;
       result_.compute_seconds += is_whole ? seconds : seconds * share_of(graph_, node, sharding_);
     }

@@ -294,7 +294,7 @@ void check(const Sharding& sharding, const Graph& graph) {
   const auto can_be = [&](graph::ValueId value, TensorSplit split) {
     if (value < 0 || value >= std::ssize(graph.values)) return false;
     const auto& shape = graph.values[value].shape;
-    return sharding.kind == ShardingKind::kTiles
+    return sharding.kind == SplitKind::kTiles
                ? split.blocks == 1 && can_tile(shape, split.dim, sharding.num_shards)
                : can_split(shape, split, sharding.num_shards);
   };
@@ -315,7 +315,7 @@ ShardedGraph sharded_graph(const Graph& graph, const Sharding& sharding, ShardRa
   }
   check(sharding, graph);
   if (sharding.splits.empty()) return {graph, {}, {}};
-  if (sharding.kind == ShardingKind::kTiles) return tiled_graph(graph, sharding, range);
+  if (sharding.kind == SplitKind::kTiles) return tiled_graph(graph, sharding, range);
   ShardedGraph result = Writer(graph, sharding, range).run();
   for (const Graph& other : graph.shorter) {
     result.graph.shorter.push_back(Writer(other, sharding, range).run().graph);

@@ -65,7 +65,7 @@ Json to_json(const Sharding& sharding) {
   for (const auto& [value, split] : sharding.splits) {
     json["splits"].push_back({{"value", value}, {"dim", split.dim}, {"blocks", split.blocks}});
   }
-  if (sharding.kind == ShardingKind::kTiles) json["kind"] = kTilesName;
+  if (sharding.kind == SplitKind::kTiles) json["kind"] = kTilesName;
   for (const ShardedPart& part : sharding.parts) json["parts"].push_back(to_json(part));
   return json;
 }
@@ -78,7 +78,7 @@ Sharding sharding_from_json(const Json& body) {
       throw Error(ErrorKind::kCorruptData, "sharding.kind: expected '" + std::string(kTilesName) +
                                                "', got '" + kind->text() + "'");
     }
-    sharding.kind = ShardingKind::kTiles;
+    sharding.kind = SplitKind::kTiles;
   }
   sharding.graph_sha256 = object.required("graph_sha256").text();
   sharding.num_shards = object.required("num_shards").index(1);

@@ -51,7 +51,7 @@ std::string tiles_text(const Sharding& sharding) {
 }  // namespace
 
 std::string show(const Sharding& sharding) {
-  if (sharding.kind == ShardingKind::kTiles && !sharding.parts.empty()) return tiles_text(sharding);
+  if (sharding.kind == SplitKind::kTiles && !sharding.parts.empty()) return tiles_text(sharding);
   if (sharding.parts.empty()) {
     return fmt::format("{} shards: nothing is split\n", sharding.num_shards);
   }

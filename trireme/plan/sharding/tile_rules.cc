@@ -6,6 +6,7 @@
 
 #include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/sharding/dimension_map.h"
+#include "trireme/plan/sharding/vocabulary_nodes.h"
 
 namespace trireme::sharding {
 namespace {
@@ -47,12 +48,12 @@ MaybeRule window_rule(const Graph& graph, const Node& node, int num_shards) {
 bool is_batch_norm(const Node& node) { return node.op.ends_with("::batch_norm"); }
 
 /// Whether a norm takes the statistics of what it normalizes.
-bool takes_statistics(const Node& node, const NormArguments& at) {
+bool takes_statistics(const Node& node, const NormPositions& at) {
   return at.training < 0 || is_set(node, static_cast<std::size_t>(at.training));
 }
 
 /// Of a norm's input and residual, which are split alike.
-MaybeRule rule_of_norm(const Node& node, const NormArguments& at, const Splits& known) {
+MaybeRule rule_of_norm(const Node& node, const NormPositions& at, const Splits& known) {
   const auto x = value_at(node, 0);
   const auto split = x ? known.find(*x) : known.end();
   if (split == known.end() || split->second.dim < kRowDim) return std::nullopt;
@@ -64,11 +65,11 @@ MaybeRule rule_of_norm(const Node& node, const NormArguments& at, const Splits& 
 }
 
 /// Statistics are of all samples, and worked out in f32 (tiled_norm.h).
-bool has_usual_statistics(const Graph& graph, const Node& node, const NormArguments& at) {
+bool has_usual_statistics(const Graph& graph, const Node& node, const NormPositions& at) {
   const auto x = value_at(node, 0);
   const bool has_groups = node.op == "trireme::batch_norm" && node.overload == "grouped";
   if (!x || has_groups || graph.values[*x].dtype == Dtype::kF64) return false;
-  std::vector<int> others = {NormArguments::kWeight, NormArguments::kBias};
+  std::vector<int> others = {NormPositions::kWeight, NormPositions::kBias};
   if (at.running_mean >= 0) others.insert(others.end(), {at.running_mean, at.running_mean + 1});
   return std::ranges::all_of(others, [&](int index) {
     const auto value = value_at(node, static_cast<std::size_t>(index));
@@ -78,7 +79,7 @@ bool has_usual_statistics(const Graph& graph, const Node& node, const NormArgume
 
 /// An instance norm keeps no statistics here.
 MaybeRule norm_rule(const Graph& graph, const Node& node, const Splits& known) {
-  const NormArguments* at = norm_arguments(node);
+  const NormPositions* at = norm_positions(node);
   if (at == nullptr || !takes_statistics(node, *at) || !has_usual_statistics(graph, node, *at)) {
     return std::nullopt;
   }
@@ -96,7 +97,7 @@ MaybeRule norm_rule(const Graph& graph, const Node& node, const Splits& known) {
 
 /// A batch norm that has its statistics already: rows do not meet.
 MaybeRule fixed_norm_rule(const Node& node, const Splits& known) {
-  const NormArguments* at = norm_arguments(node);
+  const NormPositions* at = norm_positions(node);
   if (at == nullptr || takes_statistics(node, *at) || !is_batch_norm(node)) return std::nullopt;
   return rule_of_norm(node, *at, known);
 }
@@ -133,6 +134,23 @@ MaybeRule sum_rule(const Graph& graph, const Node& node, const Splits& known) {
                   .inputs = {{x, split->second.dim}},
                   .over = *dims,
                   .is_mean = node.op == "aten::mean"};
+}
+
+/// Of pixels of tiles; where it is not reduced, losses have rows too.
+MaybeRule loss_rule(const Graph& graph, const Node& node, const Splits& known) {
+  if (!is_cross_entropy(graph, node)) return std::nullopt;
+  const ValueId logits = *value_at(node, 0), classes = *value_at(node, 1);
+  const auto split = known.find(logits);
+  const bool is_f32 = graph.values[node.outputs.front()].dtype == Dtype::kF32;
+  if (split == known.end() || split->second.dim < kRowDim || !is_f32) return std::nullopt;
+  const int dim = split->second.dim;
+  TileRule rule{.inputs = {{logits, dim}, {classes, dim - 1}}, .over = {}};
+  if (sizes_of(graph, node.outputs.front()).empty()) {
+    rule.kind = TileKind::kLoss;
+  } else {
+    rule.output_dim = dim - 1;
+  }
+  return rule;
 }
 
 /// Along another dimension than that of rows.
@@ -198,8 +216,8 @@ bool fits(const Graph& graph, const Node& node, const TileRule& rule, const Spli
 
 }  // namespace
 
-const NormArguments* norm_arguments(const Node& node) {
-  static const std::map<std::string_view, NormArguments> kTable = {
+const NormPositions* norm_positions(const Node& node) {
+  static const std::map<std::string_view, NormPositions> kTable = {
       {"aten::batch_norm", {.running_mean = 3, .training = 5, .eps = 7}},
       {"aten::instance_norm", {.running_mean = 3, .training = 5, .eps = 7}},
       {"trireme::batch_norm",
@@ -217,6 +235,7 @@ std::optional<TileRule> tile_rule(const Graph& graph, const Node& node, const Sp
   if (!rule) rule = norm_rule(graph, node, known);
   if (!rule) rule = fixed_norm_rule(node, known);
   if (!rule) rule = sum_rule(graph, node, known);
+  if (!rule) rule = loss_rule(graph, node, known);
   if (!rule) rule = join_rule(graph, node, known);
   if (!rule) rule = local_rule(graph, node, known);
   if (!rule || !fits(graph, node, *rule, known, num_shards)) return std::nullopt;

@@ -17,10 +17,11 @@ enum class TileKind : std::uint8_t {
   kWindow,  ///< And from rows beside them.
   kNorm,    ///< A mean and a variance over the rows of all shards.
   kSum,     ///< Rows are summed away, or averaged: the output is whole.
+  kLoss,    ///< A cross entropy of the classes of pixels, summed or averaged over all of them.
 };
 
 /// Positions of a norm's arguments; -1: the operator has none. Input, weight and bias are the first three of all.
-struct NormArguments {
+struct NormPositions {
   static constexpr int kWeight = 1, kBias = 2;
   int running_mean = -1;
   int training = -1;
@@ -30,7 +31,7 @@ struct NormArguments {
 };
 
 /// Torch's batch and instance norm, and the library's own; null for other operators.
-const NormArguments* norm_arguments(const graph::Node& node);
+const NormPositions* norm_positions(const graph::Node& node);
 
 struct TileRule {
   TileKind kind = TileKind::kLocal;

@@ -56,10 +56,11 @@ class TileWriter {
           });
       if (!is_as_split) refuse(node);
     }
-    if (!rule || (!makes_split && rule->kind != TileKind::kSum)) return add_whole(node);
+    if (!rule || (!makes_split && rule->output_dim >= 0)) return add_whole(node);
     if (rule->kind == TileKind::kWindow) return add_window(node, *rule);
     const Taken taken = taken_by(node, *rule);
     if (rule->kind == TileKind::kSum) return add_sum(node, *rule, taken);
+    if (rule->kind == TileKind::kLoss) return add_loss(node, taken);
     if (rule->kind == TileKind::kNorm) {
       return add_tiled_norm(values_, node, *rule, tiles_of_norm(node, taken));
     }
@@ -67,7 +68,7 @@ class TileWriter {
   }
 
   NormTiles tiles_of_norm(const Node& node, const Taken& taken) {
-    const int at = norm_arguments(node)->residual;
+    const int at = norm_positions(node)->residual;
     const ValueId residual =
         at < 0 ? -1 : value_at(node, static_cast<std::size_t>(at)).value_or(-1);
     return {taken.at(*value_at(node, 0)), residual < 0 ? Ids() : taken.at(residual),
@@ -97,7 +98,7 @@ class TileWriter {
 
   std::int64_t extent_of(ValueId id, int dim) const { return graph_.values[id].shape[dim].fixed; }
 
-  /// What each shard takes of the node's inputs: rows of its tile, or all.
+  /// What each shard takes of the node's inputs: rows of its tile, or all. What a norm has beside is taken later (tiled_norm.h).
   Taken taken_by(const Node& node, const TileRule& rule) {
     Taken taken;
     for (const ValueId id : graph::input_values(node)) {
@@ -105,7 +106,7 @@ class TileWriter {
       if (rows != rule.inputs.end()) {
         const int dim = rows->second;
         taken[id] = rows_of(id, dim, all_tiles(extent_of(id, dim), sharding_.num_shards), node);
-      } else if (needs_gradient(id, node)) {
+      } else if (rule.kind != TileKind::kNorm && needs_gradient(id, node)) {
         taken[id] = values_.given(id, node);
       }
     }
@@ -227,6 +228,33 @@ class TileWriter {
     Size count{0, 1};
     for (const int dim : rule.over) count = times(count, graph_.values[x].shape[dim]);
     writer.add_onto(y, "aten::div.Scalar", {tensor(sum), {rule.is_mean ? count : Size{0, 1}}});
+  }
+
+  /// Sums of the tiles' losses, over all shards; of a mean by the number of pixels whose class is not ignored.
+  void add_loss(const Node& node, const Taken& taken) {
+    constexpr std::size_t kReduction = 3, kIgnored = 4;
+    constexpr std::int64_t kMean = 1, kSumAll = 2;  // torch's Reduction
+    const ValueId y = node.outputs.front(), classes = *value_at(node, 1);
+    Ids partial;
+    for (int local = 0; local < range_.count; ++local) {
+      Node clone = values_.clone_of(node, taken, local);
+      clone.inputs[kReduction] = integer(kSumAll);
+      Value sum = graph_.values[y];
+      sum.producer = clone.id;
+      sum.storage_id = values_.fresh_storage();
+      partial.push_back(values_.add_value(std::move(sum)));
+      clone.outputs = {partial.back()};
+      values_.graph().nodes.push_back(std::move(clone));
+    }
+    NodeWriter writer(values_, node);
+    const ValueId sum = writer.add_over_shards(kSumOfShards, partial);
+    if (integer_at(node, kReduction) != kMean) {
+      return writer.add_onto(y, "aten::div.Scalar", {tensor(sum), integer(1)});
+    }
+    const ValueId counts = writer.add("aten::ne.Scalar", {tensor(classes), node.inputs[kIgnored]},
+                                      graph_.values[classes].shape, Dtype::kBool);
+    const ValueId count = writer.add("aten::sum", {tensor(counts), {Dtype::kF32}}, {}, Dtype::kF32);
+    writer.add_onto(y, "aten::div.Tensor", {tensor(sum), tensor(count)});
   }
 
   /// The whole of a split value, on every rank: tiles within zeros, summed.

@@ -18,7 +18,7 @@ using graph::Size;
 using graph::ValueId;
 using Ids = PartValues::Ids;
 
-constexpr std::size_t kWeight = NormArguments::kWeight, kBias = NormArguments::kBias;
+constexpr std::size_t kWeight = NormPositions::kWeight, kBias = NormPositions::kBias;
 
 class NormWriter {
  public:
@@ -26,7 +26,7 @@ class NormWriter {
       : values_(values),
         node_(node),
         rule_(rule),
-        at_(*norm_arguments(node)),
+        at_(*norm_positions(node)),
         writer_(values, node) {}
 
   void run(const NormTiles& tiles) {
@@ -187,7 +187,7 @@ class NormWriter {
   PartValues& values_;
   const Node& node_;
   const TileRule& rule_;
-  const NormArguments& at_;
+  const NormPositions& at_;
   NodeWriter writer_;
   Size count_ = {0, 1};  ///< n: elements that a statistic is of.
   std::vector<Size>
