@@ -3,11 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <random>
+#include <set>
+
 #include "tests/graphs/graph_builder.h"
 #include "tests/graphs/random_order.h"
 #include "tests/graphs/sample_graphs.h"
 #include "trireme/error.h"
+#include "trireme/plan/graph/copy_to_consumers.h"
 #include "trireme/plan/graph/graph_check.h"
+#include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::graph {
 namespace {
@@ -98,6 +104,78 @@ TEST(NodeOrder, AnyOrderThatIsAllowedPassesTheCheck) {
   for (int round = 0; round < 50; ++round) {
     check(reordered(graph, testing::random_order(random, graph)));
   }
+}
+
+/// Nodes that add two of the values before them, of the batch or of parameters; then a loss of the last one.
+Graph random_sums(std::mt19937& random) {
+  GraphBuilder b;
+  std::vector<ValueId> values = {b.input("x", {4})};
+  for (const char* name : {"p", "q"}) values.push_back(b.parameter(name, {4}));
+  for (int n = 0; n < 8; ++n) {
+    const auto any = [&] { return values[random() % values.size()]; };
+    const ValueId one = any();
+    values.push_back(b.node("add", {one, any()}, b.batch({4})));
+  }
+  b.loss(b.node("mul", {values.back(), values[0]}, b.batch({4})));
+  return b.graph();
+}
+
+/// Who uses each value with a gradient that copies leave as it is: recorded node and the consumer that it runs for.
+using Uses = std::map<ValueId, std::vector<std::pair<NodeId, NodeId>>>;
+
+Uses uses_with_copies(const Graph& graph, const std::vector<NodeId>& copied) {
+  const std::set<NodeId> is_copied(copied.begin(), copied.end());
+  const Graph planned = copy_to_consumers(graph, copied);
+  const auto recorded_id = [](const Node& node) {
+    return node.copy_of == -1 ? node.id : node.copy_of;
+  };
+  Uses uses;
+  for (auto node = planned.nodes.begin(); node != planned.nodes.end(); ++node) {
+    const auto consumer = std::find_if(node, planned.nodes.end(), [&](const Node& one) {
+      return !is_copied.contains(recorded_id(one));
+    });
+    for (const ValueId id : input_values(*node)) {
+      const Value& value = planned.values[id];
+      if (!value.requires_grad) continue;
+      if (value.source == ValueSource::kNode) {
+        const auto positions = node_positions(planned);
+        const Node& maker = planned.nodes[positions.at(value.producer)];
+        if (is_copied.contains(recorded_id(maker))) continue;
+      }
+      uses[id].emplace_back(recorded_id(*node), consumer->id);
+    }
+  }
+  return uses;
+}
+
+/// Gradients of a value are added up in the order of its uses, and copies of its users are uses by their consumers' order.
+TEST(NodeOrder, CopiesKeepTheOrderOfUsesOrItIsRefused) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  int num_kept = 0, num_refused = 0;
+  for (int round = 0; round < 500; ++round) {
+    const Graph graph = random_sums(random);
+    std::vector<NodeId> copied;
+    for (int n = 0; n < 8; ++n) {
+      if (random() % 3 == 0) copied.push_back(graph.nodes[n].id);
+    }
+    Uses recorded;
+    try {
+      recorded = uses_with_copies(graph, copied);
+    } catch (const Error&) {
+      continue;  // Nothing consumes one of them.
+    }
+    const auto order = testing::random_order(random, graph, copied);
+    ASSERT_EQ(uses_with_copies(reordered(graph, order, copied), copied), recorded);
+    const auto any = testing::random_order(random, graph);
+    const bool is_kept = why_not_in_order(graph, any, copied).empty();
+    ASSERT_EQ(uses_with_copies(reordered(graph, any), copied) == recorded, is_kept);
+    num_kept += order != node_ids(graph) ? 1 : 0;
+    num_refused += is_kept ? 0 : 1;
+  }
+  EXPECT_GT(num_kept, 10);
+  EXPECT_GT(num_refused, 10);
 }
 
 }  // namespace

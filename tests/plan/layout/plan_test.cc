@@ -1,5 +1,6 @@
 #include "trireme/plan/layout/plan.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -47,6 +48,33 @@ TEST(PlannedGraph, HasThePlansOrderAndThenItsCopies) {
                         "aten::mean"}));
   plan.node_order = {2, 0, 1, 3, 4};
   EXPECT_THROW(planned_graph(b.graph(), plan), Error);
+}
+
+/// A bias made of a parameter in two nodes, of which one consumer takes the first and two the second. Without copies their
+/// order is free; with them each has a use of the parameter, whose gradients are added up by it.
+TEST(PlannedGraph, ConsumersOfCopiesKeepTheirOrder) {
+  graph::testing::GraphBuilder b;
+  const graph::ValueId x = b.input("x", {4});
+  const graph::ValueId a = b.node("exp", {b.parameter("p", {4})}, b.fixed({4}));  // 0
+  const graph::ValueId bias = b.node("neg", {a}, b.fixed({4}));                   // 1
+  const graph::ValueId c = b.node("mul", {x, a}, b.batch({4}));                   // 2
+  const graph::ValueId d = b.node("mul", {x, bias}, b.batch({4}));                // 3
+  const graph::ValueId e = b.node("add", {x, bias}, b.batch({4}));                // 4
+  b.loss(b.node("cat", {c, d, e}, b.batch({4})));                                 // 5, 6
+  Plan plan;
+  plan.node_order = {0, 1, 3, 4, 2, 5, 6};
+  EXPECT_NO_THROW(planned_graph(b.graph(), plan));
+  plan.copied_nodes = {0, 1};
+  try {
+    planned_graph(b.graph(), plan);
+    FAIL() << "the order gives other bits";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    EXPECT_THAT(error.message(), ::testing::HasSubstr("node 3"));
+    EXPECT_THAT(error.message(), ::testing::HasSubstr("through copied nodes"));
+  }
+  plan.node_order = {0, 1, 2, 3, 4, 5, 6};
+  EXPECT_NO_THROW(planned_graph(b.graph(), plan));
 }
 
 }  // namespace

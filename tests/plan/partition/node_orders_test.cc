@@ -1,17 +1,21 @@
 #include "trireme/plan/partition/node_orders.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "tests/graphs/graph_builder.h"
 #include "tests/plan/partition/search_cases.h"
+#include "trireme/error.h"
 #include "trireme/plan/layout/plan_check.h"
+#include "trireme/plan/partition/stage_copies.h"
 
 namespace trireme::partition {
 namespace {
 
 using layout::testing::Model;
+using ::testing::HasSubstr;
 
 /// A long tower and a short one that is as much work in one node; their sum. As recorded a cut into halves has to leave the
 /// heavy node behind all of the long tower.
@@ -93,6 +97,47 @@ TEST(NodeOrders, NeverGiveASlowerPlan) {
     num_better += any < 0.999 * recorded ? 1 : 0;
   }
   EXPECT_GT(num_better, 0);
+}
+
+/// Branches in which a quarter of the nodes cost nothing, so that copies of them pay.
+testing::SearchCase random_case_with_copies(std::mt19937& random) {
+  testing::SearchCase one = testing::random_search_case(random, 14);
+  one.model = layout::testing::random_model(random, 14);
+  for (profile::NodeCost& cost : one.model.profile.costs) {
+    if (random() % 4 == 0) cost.forward_us = cost.input_us = cost.weight_us = 0;
+  }
+  one.options.may_reorder = one.options.may_copy = true;
+  return one;
+}
+
+/// Copies that are asked for, and those that the planner finds beside an order: an order that copies do not allow is refused
+/// by planned_graph.
+TEST(NodeOrders, AreTakenWhereCopiesAllowThem) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  int num_both = 0;
+  for (int round = 0; round < 60; ++round) {
+    testing::SearchCase one = random_case_with_copies(random);
+    if (!testing::has_plans(one)) continue;
+    if (round % 2 == 0) {
+      std::vector<graph::NodeId> copied;
+      for (const graph::Node& node : one.model.graph.nodes) {
+        if (random() % 4 == 0 && can_copy(one.model.graph, {node.id})) copied.push_back(node.id);
+      }
+      if (!can_copy(one.model.graph, copied)) continue;
+      one.options.copied_nodes = copied;
+    }
+    try {
+      const layout::Plan plan =
+          partition(one.model.graph, one.model.profile, one.topology, one.options);
+      layout::check(plan, plan.graph_sha256, layout::planned_graph(one.model.graph, plan));
+      num_both += !plan.node_order.empty() && !plan.copied_nodes.empty() ? 1 : 0;
+    } catch (const Error& error) {
+      ASSERT_THAT(error.message(), HasSubstr("too few cuts")) << "round " << round;
+    }
+  }
+  EXPECT_GT(num_both, 0);
 }
 
 }  // namespace

@@ -59,9 +59,34 @@ class Chains {
   std::vector<std::set<int>> later_;
 };
 
+/// Nodes that take a value that wants a gradient, themselves or through copied nodes: copies run right before who needs them,
+/// and are uses of the value in that order.
+void chain_consumers(const Graph& graph, std::span<const NodeId> copied, Chains& chains) {
+  const std::unordered_set<NodeId> is_copied(copied.begin(), copied.end());
+  std::unordered_map<ValueId, std::set<ValueId>>
+      behind;  // Values of copied nodes: what they are made of.
+  std::unordered_map<ValueId, int> last_consumer;
+  for (int position = 0; position < static_cast<int>(graph.nodes.size()); ++position) {
+    const Node& node = graph.nodes[position];
+    std::set<ValueId> taken;
+    for (const ValueId id : input_values(node)) {
+      if (const auto copy = behind.find(id); copy != behind.end()) {
+        taken.insert(copy->second.begin(), copy->second.end());
+      } else if (graph.values[id].requires_grad) {
+        taken.insert(id);
+      }
+    }
+    if (is_copied.contains(node.id)) {
+      for (const ValueId id : made_values(graph, node)) behind[id] = taken;
+    } else {
+      for (const ValueId id : taken) chains.add(last_consumer, id, position);
+    }
+  }
+}
+
 }  // namespace
 
-std::vector<std::vector<int>> later_nodes(const Graph& graph) {
+std::vector<std::vector<int>> later_nodes(const Graph& graph, std::span<const NodeId> copied) {
   const std::unordered_set<int> touchy = touchy_storages(graph);
   Chains chains(graph.nodes.size());
   std::unordered_map<ValueId, int> producers, last_use;
@@ -84,10 +109,12 @@ std::vector<std::vector<int>> later_nodes(const Graph& graph) {
       if (touchy.contains(storage)) chains.add(last_touch, storage, position);
     }
   }
+  if (!copied.empty()) chain_consumers(graph, copied, chains);
   return chains.later();
 }
 
-std::string why_not_in_order(const Graph& graph, std::span<const NodeId> order) {
+std::string why_not_in_order(const Graph& graph, std::span<const NodeId> order,
+                             std::span<const NodeId> copied) {
   const std::unordered_map<NodeId, int> positions = node_positions(graph);
   std::vector<int> place(graph.nodes.size(), -1);
   for (std::size_t p = 0; p < order.size(); ++p) {
@@ -102,20 +129,21 @@ std::string why_not_in_order(const Graph& graph, std::span<const NodeId> order) 
     return "it has " + std::to_string(order.size()) + " of the graph's " +
            std::to_string(graph.nodes.size()) + " nodes; give all";
   }
-  const std::vector<std::vector<int>> later = later_nodes(graph);
+  const std::vector<std::vector<int>> later = later_nodes(graph, copied);
   for (std::size_t before = 0; before < later.size(); ++before) {
     for (const int after : later[before]) {
       if (place[before] < place[after]) continue;
       return internal::describe(graph.nodes[after]) + " must run after " +
              internal::describe(graph.nodes[before]) +
-             ", whose value it takes or beside which it uses the same value or memory";
+             ", whose value it takes or beside which it uses the same value or memory" +
+             (copied.empty() ? "" : ", itself or through copied nodes");
     }
   }
   return "";
 }
 
-Graph reordered(const Graph& graph, std::span<const NodeId> order) {
-  if (const std::string reason = why_not_in_order(graph, order); !reason.empty()) {
+Graph reordered(const Graph& graph, std::span<const NodeId> order, std::span<const NodeId> copied) {
+  if (const std::string reason = why_not_in_order(graph, order, copied); !reason.empty()) {
     throw Error(ErrorKind::kInvalidArgument, "the order of nodes cannot be had: " + reason);
   }
   const std::unordered_map<NodeId, int> positions = node_positions(graph);

@@ -69,7 +69,7 @@ graph::Graph planned_graph(const graph::Graph& recorded, const Plan& plan) {
     return plan.copied_nodes.empty() ? recorded
                                      : graph::copy_to_consumers(recorded, plan.copied_nodes);
   }
-  graph::Graph in_order = graph::reordered(recorded, plan.node_order);
+  graph::Graph in_order = graph::reordered(recorded, plan.node_order, plan.copied_nodes);
   return plan.copied_nodes.empty() ? std::move(in_order)
                                    : graph::copy_to_consumers(in_order, plan.copied_nodes);
 }

@@ -8,7 +8,8 @@
 
 namespace trireme::partition {
 
-BlockGraph::BlockGraph(const graph::Graph& recorded, const profile::Profile& profile)
+BlockGraph::BlockGraph(const graph::Graph& recorded, const profile::Profile& profile,
+                       std::span<const graph::NodeId> copied)
     : recorded_(recorded) {
   const std::vector<bool> allowed = graph::allowed_cuts(recorded);
   const std::vector<profile::NodeTime> times = profile::node_times(profile, recorded);
@@ -22,7 +23,7 @@ BlockGraph::BlockGraph(const graph::Graph& recorded, const profile::Profile& pro
     block_of.push_back(static_cast<int>(blocks_.size()) - 1);
   }
   std::vector<std::set<int>> after(blocks_.size());
-  const std::vector<std::vector<int>> later = graph::later_nodes(recorded);
+  const std::vector<std::vector<int>> later = graph::later_nodes(recorded, copied);
   for (int p = 0; p < num_nodes; ++p) {
     for (const int q : later[p]) {
       if (block_of[q] != block_of[p]) after[block_of[p]].insert(block_of[q]);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "trireme/plan/graph/graph.h"
@@ -21,7 +22,9 @@ class BlockGraph {
   };
 
   /// recorded   passes graph::check; the profile is of it.
-  BlockGraph(const graph::Graph& recorded, const profile::Profile& profile);
+  /// copied     ids of nodes that are copied to their consumers, whatever the order.
+  BlockGraph(const graph::Graph& recorded, const profile::Profile& profile,
+             std::span<const graph::NodeId> copied = {});
 
   /// In the recorded order, in which no block is before one that must come first.
   const std::vector<Block>& blocks() const { return blocks_; }

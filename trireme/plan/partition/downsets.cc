@@ -152,9 +152,7 @@ class DownsetCutter {
     for (const int s : stages_) {
       if (leaves_none != (s + 1 == rules_.num_stages)) continue;
       const double before_us = downsets_[from_].best[s].us;
-      const double rest_us = all_work_us_ - work_us_;
-      if (before_us >= least_us_ || rest_us > least_us_ * kRoundedUpwards * speed_from_[s + 1])
-        continue;
+      if (before_us >= least_us_ || (!leaves_none && leaves_too_much(s + 1))) continue;
       num_steps_ += static_cast<std::int64_t>(stage_.size());
       const double us = std::max(before_us, cost_.time_us(positions(), is_done_, s));
       if (us >= least_us_) continue;
@@ -167,6 +165,11 @@ class DownsetCutter {
       Reached& best = downsets_[known].best[s + 1];
       if (us < best.us) best = {us, from_};
     }
+  }
+
+  /// For the stages from `stage` on. Where no block is left this may say so of rounding alone.
+  bool leaves_too_much(int stage) const {
+    return all_work_us_ - work_us_ > least_us_ * kRoundedUpwards * speed_from_[stage];
   }
 
   static std::size_t size_of(const Set& set) { return std::ranges::count(set, true); }

@@ -68,7 +68,9 @@ std::optional<std::vector<int>> downset_order(const BlockGraph& graph, const Ran
 
 std::vector<std::vector<graph::NodeId>> node_orders(const Problem& problem,
                                                     const Setting& setting) {
-  const BlockGraph graph(problem.recorded, problem.profile);
+  const std::vector<graph::NodeId> copied =
+      problem.options.copied_nodes.value_or(std::vector<graph::NodeId>());
+  const BlockGraph graph(problem.recorded, problem.profile, copied);
   if (problem.num_stages < 2 || graph.blocks().size() > kMostOrderedBlocks || graph.is_chain()) {
     return {};
   }

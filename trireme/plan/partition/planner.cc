@@ -4,6 +4,7 @@
 #include <set>
 
 #include "trireme/error.h"
+#include "trireme/plan/graph/node_order.h"
 #include "trireme/plan/partition/less_memory.h"
 #include "trireme/plan/partition/rank_orders.h"
 #include "trireme/plan/partition/stage_copies.h"
@@ -255,9 +256,14 @@ void Planner::try_copies(int num_stages) {
     copied.insert(copied.end(), nodes.begin(), nodes.end());
     std::sort(copied.begin(), copied.end());
     copied.erase(std::unique(copied.begin(), copied.end()), copied.end());
-    if (copied != now.copied_nodes && can_copy(problem_.recorded, copied)) {
-      try_setting(num_stages, setting(now.schedule, {now.node_order, std::move(copied)}));
+    if (copied == now.copied_nodes || !can_copy(problem_.recorded, copied)) continue;
+    Passes passes{now.node_order, std::move(copied)};
+    const auto& order = passes.node_order;
+    if (!order.empty() &&
+        !graph::why_not_in_order(problem_.recorded, order, passes.copied).empty()) {
+      passes.node_order.clear();  // With these copies it would change bits.
     }
+    try_setting(num_stages, setting(now.schedule, passes));
   }
 }
 

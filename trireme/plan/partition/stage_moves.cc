@@ -54,7 +54,7 @@ class StageMover {
   }
 
   bool move_one() {
-    for (std::size_t b = 0; b < stage_of_.size(); ++b) {
+    for (std::size_t b = 0; b < stage_of_.size() && num_left_ > 0; ++b) {
       if (move_alone(b) || move_with_others(b, 1) || move_with_others(b, -1)) return true;
     }
     return false;
@@ -95,20 +95,24 @@ class StageMover {
 
   /// Takes them where they are better.
   bool try_stages(std::vector<int> stages) {
+    if (num_left_ <= 0) return false;
     double moved_us = 0;
     for (std::size_t b = 0; b < stages.size(); ++b) {
       if (stages[b] != stage_of_[b]) moved_us += graph_.blocks()[b].work_us;
     }
-    if (moved_us < least_us_) return false;
-    for (int s = 0; s < problem_.num_stages; ++s) {
-      if (std::ranges::find(stages, s) == stages.end()) return false;
-    }
-    if (num_left_ <= 0 || is_too_slow(stages) || !known_.insert(stages).second) return false;
+    if (moved_us < least_us_ || has_empty_stage(stages) || is_too_slow(stages)) return false;
+    if (!known_.insert(stages).second) return false;
     --num_left_;
     std::swap(stage_of_, stages);
     if (is_improvement()) return true;
     std::swap(stage_of_, stages);
     return false;
+  }
+
+  bool has_empty_stage(const std::vector<int>& stages) const {
+    std::vector<bool> has_blocks(problem_.num_stages);
+    for (const int stage : stages) has_blocks[stage] = true;
+    return std::ranges::find(has_blocks, false) != has_blocks.end();
   }
 
   /// By the work of its slowest stage alone.
