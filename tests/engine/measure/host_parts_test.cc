@@ -26,6 +26,32 @@ TEST(HostPartsTest, SocketsAndMemoriesOfAMachineInWords) {
   EXPECT_THROW(host_parts("pack:two"), Error);
 }
 
+TEST(HostPartsTest, NumbersOfCoresMayHaveHoles) {
+  topology::Topology topology{{{"a", 4, 1 << 30}}, {{0, {1}, 1 << 20}}};
+  add_parts({.numa_nodes = {{0, {0, 1, 8, 9}, 1 << 29}}, .devices = {}}, topology.hosts[0]);
+  EXPECT_EQ(topology.hosts[0].num_cores, 10);
+  EXPECT_NO_THROW(topology::check(topology));
+  add_parts({.numa_nodes = {{0, {0, 1}, 1 << 29}}, .devices = {}}, topology.hosts[0]);
+  EXPECT_EQ(topology.hosts[0].num_cores, 10) << "never fewer than before";
+}
+
+TEST(HostPartsTest, SpeedsOfCards) {
+  EXPECT_DOUBLE_EQ(gb_per_s_of_card("100000\n"), 12.5);
+  EXPECT_DOUBLE_EQ(gb_per_s_of_card("800000"), 100);
+  for (const char* unknown : {"", "-1\n", "0", "4294967295\n"})
+    EXPECT_EQ(gb_per_s_of_card(unknown), 0) << unknown;
+}
+
+TEST(HostPartsTest, GpusAreWhatComputes) {
+  constexpr unsigned kNvidia = 0x10de, kAspeed = 0x1a03, kHuawei = 0x19e5;
+  EXPECT_TRUE(is_gpu(0x0302, kNvidia));
+  EXPECT_TRUE(is_gpu(0x0300, kNvidia));
+  EXPECT_TRUE(is_gpu(0x0380, 0x1002));
+  EXPECT_TRUE(is_gpu(0x1200, kHuawei));
+  EXPECT_FALSE(is_gpu(0x0300, kAspeed)) << "the console of a server";
+  EXPECT_FALSE(is_gpu(0x0200, kNvidia)) << "a network card";
+}
+
 /// Every core that this process may use is near to some memory, and to one alone.
 TEST(HostPartsTest, TheCoresOfThisMachineAreInItsNodes) {
   const HostFacts facts = host_facts();
