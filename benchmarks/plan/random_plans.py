@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
@@ -100,18 +100,26 @@ def draw_cases(count: int, generator: random.Random) -> list[Case]:
     return [turns[i % pairs] for i in range(count)]
 
 
+class CallError(Exception):
+    """A program failed, or did not end."""
+
+
 class Bench:
     def __init__(self, programs: Path, folder: Path) -> None:
         self.programs, self.folder = programs, folder
         self.losses: dict[tuple[str, str], list[float]] = {}  # Of whole models, by uncut plan.
-        self.wrong: list[str] = []
+        self.wrong: list[str] = []  # Losses that are not the whole model's, and calls that failed.
 
     def call(self, program: str, *words: str) -> str:
-        done = subprocess.run(
-            [str(self.programs / program), *words], capture_output=True, text=True, timeout=600
-        )
+        line = f"{program} {' '.join(words)}"
+        try:
+            done = subprocess.run(
+                [str(self.programs / program), *words], capture_output=True, text=True, timeout=600
+            )
+        except subprocess.TimeoutExpired as error:
+            raise CallError(f"{line}: not done after {error.timeout:.0f} s") from error
         if done.returncode != 0:
-            sys.exit(f"{program} {' '.join(words)}: {done.stderr}{done.stdout}")
+            raise CallError(f"{line}: {done.stderr}{done.stdout}")
         return done.stdout
 
     def model(self, name: str, *words: str) -> str:
@@ -179,6 +187,20 @@ class Bench:
         if len(losses) != steps or losses != expected:
             self.wrong.append(f"{row.text()}: losses {losses}, of the whole model {expected}")
         return row
+
+
+def rows_of(bench: Bench, case: Case, count: int, first: int, seed: int) -> Iterator[Row]:
+    """Of plans that run; what fails is noted, and the next one tried."""
+    try:
+        folder, plans = bench.draw(case, count, first, seed)
+    except CallError as error:
+        bench.wrong.append(str(error))
+        return
+    for plan in plans:
+        try:
+            yield bench.measure(case, folder, plan)
+        except CallError as error:
+            bench.wrong.append(str(error))
 
 
 def ranks_of(values: Sequence[float]) -> list[float]:
@@ -259,17 +281,17 @@ def main() -> None:
             for index, case in enumerate(cases):
                 first = index * PLANS_PER_CASE
                 count = min(PLANS_PER_CASE, options.plans - first)
-                folder, plans = bench.draw(case, count, first, generator.getrandbits(32))
-                for plan in plans:
-                    rows.append(bench.measure(case, folder, plan))
-                    print(rows[-1].text(), flush=True)
+                for row in rows_of(bench, case, count, first, generator.getrandbits(32)):
+                    rows.append(row)
+                    print(row.text(), flush=True)
         except KeyboardInterrupt:
             print("interrupted")
     print_summary(rows)
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
     print(
-        f"{time.monotonic() - begin:.0f} s; losses that are not the whole model's: {len(bench.wrong)}"
+        f"{time.monotonic() - begin:.0f} s; calls that failed and losses that are not the whole model's: "
+        f"{len(bench.wrong)}"
     )
     if bench.wrong:
         sys.exit("\n".join(bench.wrong))

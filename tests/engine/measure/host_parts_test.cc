@@ -3,12 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
-#include <numeric>
 #include <set>
 
-#include "tests/engine/measure/ranks.h"
-#include "trireme/engine/measure/card_measure.h"
 #include "trireme/engine/measure/detect_topology.h"
 #include "trireme/error.h"
 
@@ -17,7 +13,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::SizeIs;
-using namespace std::chrono_literals;
 
 TEST(HostPartsTest, SocketsAndMemoriesOfAMachineInWords) {
   const HostParts parts = host_parts("pack:2 [numa(memory=8GB)] core:2 pu:2");
@@ -29,6 +24,32 @@ TEST(HostPartsTest, SocketsAndMemoriesOfAMachineInWords) {
   EXPECT_EQ(parts.numa_nodes[1].memory_bytes, 8'000'000'000);
   EXPECT_THAT(parts.devices, SizeIs(0));
   EXPECT_THROW(host_parts("pack:two"), Error);
+}
+
+TEST(HostPartsTest, NumbersOfCoresMayHaveHoles) {
+  topology::Topology topology{{{"a", 4, 1 << 30}}, {{0, {1}, 1 << 20}}};
+  add_parts({.numa_nodes = {{0, {0, 1, 8, 9}, 1 << 29}}, .devices = {}}, topology.hosts[0]);
+  EXPECT_EQ(topology.hosts[0].num_cores, 10);
+  EXPECT_NO_THROW(topology::check(topology));
+  add_parts({.numa_nodes = {{0, {0, 1}, 1 << 29}}, .devices = {}}, topology.hosts[0]);
+  EXPECT_EQ(topology.hosts[0].num_cores, 10) << "never fewer than before";
+}
+
+TEST(HostPartsTest, SpeedsOfCards) {
+  EXPECT_DOUBLE_EQ(gb_per_s_of_card("100000\n"), 12.5);
+  EXPECT_DOUBLE_EQ(gb_per_s_of_card("800000"), 100);
+  for (const char* unknown : {"", "-1\n", "0", "4294967295\n"})
+    EXPECT_EQ(gb_per_s_of_card(unknown), 0) << unknown;
+}
+
+TEST(HostPartsTest, GpusAreWhatComputes) {
+  constexpr unsigned kNvidia = 0x10de, kAspeed = 0x1a03, kHuawei = 0x19e5;
+  EXPECT_TRUE(is_gpu(0x0302, kNvidia));
+  EXPECT_TRUE(is_gpu(0x0300, kNvidia));
+  EXPECT_TRUE(is_gpu(0x0380, 0x1002));
+  EXPECT_TRUE(is_gpu(0x1200, kHuawei));
+  EXPECT_FALSE(is_gpu(0x0300, kAspeed)) << "the console of a server";
+  EXPECT_FALSE(is_gpu(0x0200, kNvidia)) << "a network card";
 }
 
 /// Every core that this process may use is near to some memory, and to one alone.
@@ -49,31 +70,6 @@ TEST(HostPartsTest, TopologiesHaveThemWhereTheyAreAskedFor) {
   const auto found = detect_topology(BusyRanks(), {.with_parts = true});
   EXPECT_EQ(found.hosts[0].numa_nodes, host_parts().numa_nodes);
   EXPECT_EQ(found.hosts[0].devices, host_parts().devices);
-}
-
-/// Hosts of two, one and three ranks: all send, and all know what each host has sent.
-TEST(CardMeasureTest, WhatHostsSendAtOnceIsTheSameOnAllRanks) {
-  topology::Topology topology;
-  for (const char* host : {"a", "b", "c"}) topology.hosts.push_back({host, 4, 1 << 30});
-  for (const int host : {0, 1, 2, 0, 2, 2}) topology.ranks.push_back({host, {0}, 1 << 20});
-  std::array<std::vector<double>, 6> found;
-  run_ranks(6, [&](transport::Endpoint& endpoint, const BusyRanks& ranks) {
-    found[endpoint.rank()] = measure_cards(
-        endpoint, ranks, topology, {.message_bytes = 64 << 10, .max_messages = 3, .time = 5ms});
-  });
-  ASSERT_THAT(found[0], SizeIs(3));
-  for (const std::vector<double>& one : found) EXPECT_EQ(one, found[0]);
-  for (const double gb_per_s : found[0]) {
-    EXPECT_GT(gb_per_s, 1e-6);
-    EXPECT_LT(gb_per_s, 1e4);
-  }
-}
-
-TEST(CardMeasureTest, OneHostHasNoNetwork) {
-  run_ranks(2, [](transport::Endpoint& endpoint, const BusyRanks& ranks) {
-    const topology::Topology topology = detect_topology(ranks, {});
-    EXPECT_THAT(measure_cards(endpoint, ranks, topology), SizeIs(0));
-  });
 }
 
 }  // namespace

@@ -24,8 +24,15 @@ TEST(RankSpeedsTest, AreAgainstTheMedian) {
 
 TEST(RankSpeedsTest, WhatDiffersByLittleIsTheSame) {
   EXPECT_THAT(speeds({100, 92, 108, 100}), Each(1));
+  EXPECT_THAT(speeds({100, 119}), Each(1));
   EXPECT_THAT(speeds({100}), ElementsAre(1));
   EXPECT_THAT(speeds({0, 0}), Each(1));  // Nothing was measured.
+}
+
+// Each of two is near to what is between them, and the slower takes 39 % longer.
+TEST(RankSpeedsTest, OfTwoRanksEachIsComparedWithTheOther) {
+  EXPECT_THAT(speeds({100, 139}), ElementsAre(1.2, 0.85));
+  EXPECT_THAT(speeds({100, 85, 120}), ElementsAre(1, 1.2, 0.85));
 }
 
 TEST(RankSpeedsTest, AllRanksKnowThoseOfAll) {

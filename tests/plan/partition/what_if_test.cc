@@ -66,6 +66,43 @@ TEST(WhatIf, MessagesInNoTimeSaveWhatIsWaitedForThem) {
   EXPECT_LT(fast->step_us, all.now.step_us);
 }
 
+/// Two pipelines whose messages of 4 MB share a card, of 1 GB/s as the network is.
+WhatIfCase over_a_card() {
+  WhatIfCase one(/*replicas=*/2);
+  one.model = make_chain(std::vector<ChainNode>(3, {4, 4, 4, 1'000'000, 1}));
+  one.model.profile.links = {{profile::LinkKind::kHost, {{0, 5, 5}}},
+                             {profile::LinkKind::kNetwork, {{0, 0, 0}, {1000, 1, 1}}}};
+  one.plan = layout::testing::make_plan(one.model.graph, {{2}, 4, 2, "interleaved"});
+  one.topology.hosts.push_back(one.topology.hosts[0]);
+  one.topology.hosts[1].name = "another";
+  one.topology.ranks[2].host = one.topology.ranks[3].host = 1;
+  one.topology.shared_links = {{"card", {0, 1}, 1}};
+  return one;
+}
+
+TEST(WhatIf, SharedLinksAreFasterToo) {
+  const WhatIfCase one = over_a_card();
+  const WhatIfs all = what_if(one.step());
+  const WhatIf* fast = find_change(all, "links twice as fast");
+  ASSERT_NE(fast, nullptr);
+  WhatIfCase twice = over_a_card();
+  twice.model.profile.links[0].times = {{0, 2.5, 2.5}};
+  twice.model.profile.links[1].times = {{0, 0, 0}, {1000, 0.5, 0.5}};
+  twice.topology.shared_links[0].gb_per_s = 2;
+  EXPECT_NEAR(fast->step_us, twice.forecast().simulation.step_us, 1e-6);
+  EXPECT_LT(fast->step_us, 0.51 * all.now.step_us);  // It is all messages.
+}
+
+/// What remains are small sums of a few microseconds.
+TEST(WhatIf, MessagesInNoTimeTakeNothingOfSharedLinks) {
+  const WhatIfCase one = over_a_card();
+  const WhatIfs all = what_if(one.step());
+  const WhatIf* none = find_change(all, "messages in no time");
+  ASSERT_NE(none, nullptr);
+  EXPECT_GT(all.now.step_us, 8 * 4000);
+  EXPECT_LT(none->step_us, 300);
+}
+
 TEST(WhatIf, TheSlowestStageIsTheOneToMakeFaster) {
   const WhatIfCase one;
   const WhatIfs all = what_if(one.step());

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <future>
 #include <span>
+#include <utility>
 
 #include "trireme/wire/collectives/channel.h"
 
@@ -11,100 +13,151 @@ namespace {
 
 constexpr transport::Tag kCardMessages = 0x63617264;  // nothing else is under way meanwhile
 
-/// Who sends to whom: rank i of a host to rank i of the next one, as many times round as there are ranks.
-struct Ways {
-  std::vector<int> to;                 ///< By rank.
-  std::vector<std::vector<int>> from;  ///< By rank.
+/// From a rank of a host to one of another.
+struct Lane {
+  int from = 0, to = 0;
 };
 
-Ways ways_of(const topology::Topology& topology) {
+/// Who sends to whom: each host to the one `shift` places on.
+///
+/// As many lanes from each host as the host of most ranks has ranks, so that all send and get as much.
+struct Ring {
+  int lanes_per_host = 0;
+  std::vector<Lane> lanes;
+};
+
+Ring make_ring(const topology::Topology& topology, int shift) {
   std::vector<std::vector<int>> hosts(topology.hosts.size());
   for (int r = 0; r < static_cast<int>(topology.ranks.size()); ++r)
     hosts[topology.ranks[r].host].push_back(r);
-  Ways ways{std::vector<int>(topology.ranks.size()),
-            std::vector<std::vector<int>>(topology.ranks.size())};
+  std::size_t most = 0;
+  for (const std::vector<int>& ranks : hosts) most = std::max(most, ranks.size());
+  Ring ring{.lanes_per_host = static_cast<int>(most), .lanes = {}};
   for (std::size_t h = 0; h < hosts.size(); ++h) {
-    const std::vector<int>& next = hosts[(h + 1) % hosts.size()];
-    for (std::size_t i = 0; i < hosts[h].size(); ++i) {
-      ways.to[hosts[h][i]] = next[i % next.size()];
-      ways.from[next[i % next.size()]].push_back(hosts[h][i]);
-    }
+    const std::vector<int>&ranks = hosts[h], &next = hosts[(h + shift) % hosts.size()];
+    for (std::size_t i = 0; i < most; ++i)
+      ring.lanes.push_back({ranks[i % ranks.size()], next[i % next.size()]});
   }
-  return ways;
+  return ring;
+}
+
+/// Of each round; two at least.
+std::vector<int> shifts_of(std::size_t num_hosts) {
+  std::vector<int> shifts = {1};
+  for (std::size_t shift = 2; shift < num_hosts; shift *= 2)
+    shifts.push_back(static_cast<int>(shift));
+  if (shifts.size() == 1) shifts.push_back(1);
+  return shifts;
 }
 
 class CardTimer {
  public:
-  CardTimer(transport::Endpoint& endpoint, const BusyRanks& ranks, const Ways& ways,
-            std::int64_t bytes)
+  CardTimer(transport::Endpoint& endpoint, const BusyRanks& ranks,
+            const topology::Topology& topology, std::int64_t bytes)
       : endpoint_(endpoint),
         ranks_(ranks),
-        ways_(ways),
-        sent_(static_cast<std::size_t>(bytes), std::byte{1}),
-        received_(sent_.size()) {}
+        topology_(topology),
+        sent_(static_cast<std::size_t>(bytes), std::byte{1}) {}
 
-  /// Seconds until so many messages of this rank have arrived, and those to it; by rank.
-  std::vector<double> seconds(int num_messages) {
-    const int rank = endpoint_.rank();
+  /// By host, seconds until all that is sent to it has come. num_messages: of each lane, by host that sends.
+  ///
+  /// Nobody waits for a message to send the next: hosts are as fast as their cards, not as the slowest.
+  std::vector<double> seconds(const Ring& ring, const std::vector<int>& num_messages) {
+    const std::vector<Message> awaited = post(ring, num_messages);
     ranks_.barrier();
     const Clock::time_point start = Clock::now();
-    for (int m = 0; m < num_messages; ++m) {
-      const transport::WorkPtr question = channel(ways_.to[rank]).send(sent_);
-      for (const int peer : ways_.from[rank]) {
-        wait(channel(peer).recv([this](std::size_t) { return std::span(received_); }), peer);
-      }
-      wait(question, ways_.to[rank]);
+    std::future<double> arrival = std::async(std::launch::async, [&] {
+      for (const Message& message : awaited) wait(message);
+      return std::chrono::duration<double>(Clock::now() - start).count();
+    });
+    send(ring, num_messages);
+    const double mine = arrival.get();
+    std::vector<double> longest(topology_.hosts.size());
+    for (int rank = 0; rank < ranks_.num_ranks(); ++rank) {
+      double& host = longest[topology_.ranks[rank].host];
+      host = std::max(host, ranks_.from(rank, {mine}).front());
     }
-    // The last is there once its receiver says so. Nobody waits for a send before its own recv is posted.
-    std::vector<transport::WorkPtr> answers;
-    for (const int peer : ways_.from[rank])
-      answers.push_back(channel(peer).send({sent_.data(), 1}));
-    const auto place = [this](std::size_t) { return std::span(received_).first(1); };
-    wait(channel(ways_.to[rank]).recv(place), ways_.to[rank]);
-    for (std::size_t i = 0; i < answers.size(); ++i) wait(answers[i], ways_.from[rank][i]);
-    const double mine = std::chrono::duration<double>(Clock::now() - start).count();
-    std::vector<double> all;
-    for (int other = 0; other < ranks_.num_ranks(); ++other)
-      all.push_back(ranks_.from(other, {mine}).front());
-    return all;
+    return longest;
   }
 
  private:
+  struct Message {
+    int peer = 0;
+    transport::WorkPtr work;
+  };
+
   collectives::PeerChannel channel(int peer) { return {endpoint_, peer, kCardMessages}; }
 
-  void wait(const transport::WorkPtr& work, int peer) {
-    transport::await(transport::message_work(*work, endpoint_, peer), ranks_.watch(),
+  /// All that comes to this rank.
+  std::vector<Message> post(const Ring& ring, const std::vector<int>& num_messages) {
+    received_.resize(ring.lanes.size());
+    std::vector<Message> messages;
+    for (std::size_t l = 0; l < ring.lanes.size(); ++l) {
+      const Lane lane = ring.lanes[l];
+      if (lane.to != endpoint_.rank()) continue;
+      received_[l].resize(sent_.size());
+      const auto place = [&buffer = received_[l]](std::size_t) { return std::span(buffer); };
+      for (int m = 0; m < num_messages[topology_.ranks[lane.from].host]; ++m)
+        messages.push_back({lane.from, channel(lane.from).recv(place)});
+    }
+    return messages;
+  }
+
+  /// Two messages of each lane are under way at once.
+  void send(const Ring& ring, const std::vector<int>& num_messages) {
+    std::vector<int> peers;
+    for (const Lane& lane : ring.lanes) {
+      if (lane.from == endpoint_.rank()) peers.push_back(lane.to);
+    }
+    std::vector<Message> before, last;
+    for (int m = 0; m < num_messages[topology_.ranks[endpoint_.rank()].host]; ++m) {
+      for (const Message& message : before) wait(message);
+      before = std::move(last);
+      last.clear();
+      for (const int peer : peers) last.push_back({peer, channel(peer).send(sent_)});
+    }
+    for (const Message& message : before) wait(message);
+    for (const Message& message : last) wait(message);
+  }
+
+  void wait(const Message& message) {
+    transport::await(transport::message_work(*message.work, endpoint_, message.peer),
+                     ranks_.watch(),
                      {.rank = endpoint_.rank(), .operation = "message between hosts"});
   }
 
   transport::Endpoint& endpoint_;
   const BusyRanks& ranks_;
-  const Ways& ways_;
-  std::vector<std::byte> sent_, received_;
+  const topology::Topology& topology_;
+  std::vector<std::byte> sent_;
+  std::vector<std::vector<std::byte>> received_;  ///< By lane.
 };
 
 }  // namespace
 
 std::vector<double> measure_cards(transport::Endpoint& endpoint, const BusyRanks& ranks,
                                   const topology::Topology& topology, const CardOptions& options) {
-  if (topology.hosts.size() < 2) return {};
-  const Ways ways = ways_of(topology);
-  CardTimer timer(endpoint, ranks, ways, options.message_bytes);
-  const double first = std::ranges::max(timer.seconds(1));
+  const std::size_t num_hosts = topology.hosts.size();
+  if (num_hosts < 2) return {};
+  CardTimer timer(endpoint, ranks, topology, options.message_bytes);
   const double wanted = std::chrono::duration<double>(options.time).count();
-  const int num_messages =
-      static_cast<int>(std::clamp(wanted / first, 1.0, static_cast<double>(options.max_messages)));
-  std::vector<double> best(topology.hosts.size());
-  for (int round = 0; round < 2; ++round) {
-    const std::vector<double> seconds = timer.seconds(num_messages);
-    std::vector<double> longest(best.size()), bytes(best.size());
-    for (std::size_t r = 0; r < seconds.size(); ++r) {
-      const int host = topology.ranks[r].host;
-      longest[host] = std::max(longest[host], seconds[r]);
-      bytes[host] += static_cast<double>(options.message_bytes) * num_messages;
+  std::vector<double> best(num_hosts);
+  for (const int shift : shifts_of(num_hosts)) {
+    const Ring ring = make_ring(topology, shift);
+    const auto to = [&](std::size_t host) { return (host + shift) % num_hosts; };
+    std::vector<int> num_messages(num_hosts, 1);
+    const std::vector<double> first = timer.seconds(ring, num_messages);
+    for (std::size_t h = 0; h < num_hosts; ++h) {
+      num_messages[h] = static_cast<int>(
+          std::clamp(wanted / first[to(h)], 1.0, static_cast<double>(options.max_messages)));
     }
-    for (std::size_t h = 0; h < best.size(); ++h)
-      best[h] = std::max(best[h], bytes[h] / longest[h] / 1e9);
+    const std::vector<double> seconds = timer.seconds(ring, num_messages);
+    for (std::size_t h = 0; h < num_hosts; ++h) {
+      const double bytes =
+          static_cast<double>(options.message_bytes) * ring.lanes_per_host * num_messages[h];
+      const double gb_per_s = bytes / seconds[to(h)] / 1e9;
+      for (const std::size_t host : {h, to(h)}) best[host] = std::max(best[host], gb_per_s);
+    }
   }
   return best;
 }

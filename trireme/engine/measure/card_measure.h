@@ -12,16 +12,20 @@ namespace trireme::measure {
 
 struct CardOptions {
   std::int64_t message_bytes = std::int64_t{4} << 20;
-  int max_messages = 256;
-  std::chrono::milliseconds time{300};  ///< That each of the two measured rounds takes about.
+  int max_messages = 256;               ///< From a rank to another, of a round.
+  std::chrono::milliseconds time{300};  ///< That a round takes about.
 };
 
-/// GB/s that the ranks of each host send to other hosts, all ranks of all hosts at once: of three hosts, 0 to 1, 1 to 2
-/// and 2 to 0. So much their network cards and what is between them carry, each way. The same on all ranks; empty
-/// where there is one host.
+/// GB/s that the network card of each host carries each way, with what is between hosts: all ranks of all hosts send at
+/// once, each host to one other and as many bytes as it gets. The same on all ranks; empty where there is one host.
+///
+/// In rounds each host sends to the next one, then to the second next, the fourth next and so on. A host gets its best
+/// round, so that a slow card makes no other slow that some round pairs with a fast one. Of two hosts, both get what the
+/// slower card carries.
 ///
 /// topology   of the world that `ranks` are all of; says which rank is on which host.
-/// Cost       2 x `time`, longer on slow links: a message each at least. Memory of two messages a rank.
+/// Cost       2 x `time`, of more than four hosts log2(hosts) x `time`; longer on slow links, two messages a round at
+///            least. Memory of a message for each that a rank sends to or hears at once.
 /// Errors     those of the endpoint; kTimeout where a message takes longer than the deadline of `ranks`.
 std::vector<double> measure_cards(transport::Endpoint& endpoint, const BusyRanks& ranks,
                                   const topology::Topology& topology,

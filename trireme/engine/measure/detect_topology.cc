@@ -63,11 +63,7 @@ namespace {
 topology::Topology own_place(const DetectOptions& options) {
   HostFacts facts = host_facts();
   topology::Host host{facts.name, facts.num_cores, facts.memory_bytes};
-  if (options.with_parts) {
-    HostParts parts = host_parts();
-    host.numa_nodes = std::move(parts.numa_nodes);
-    host.devices = std::move(parts.devices);
-  }
+  if (options.with_parts) add_parts(host_parts(), host);
   const std::int64_t memory_bytes =
       options.device_memory_bytes > 0 ? options.device_memory_bytes : facts.memory_bytes;
   return {{host}, {{0, std::move(facts.cores), memory_bytes, options.threads, options.speed}}};

@@ -62,6 +62,7 @@ int numa_node_of(hwloc_topology_t machine, hwloc_obj_t device,
                  const std::vector<topology::NumaNode>& nodes) {
   const hwloc_obj_t near = hwloc_get_non_io_ancestor_obj(machine, device);
   const std::vector<int> cores = numbers_of(near->cpuset);
+  if (cores.empty()) return -1;  // All sets have those of an empty one.
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     if (nodes.size() > 1 && std::ranges::includes(nodes[n].cores, cores))
       return static_cast<int>(n);
@@ -69,22 +70,15 @@ int numa_node_of(hwloc_topology_t machine, hwloc_obj_t device,
   return -1;
 }
 
-/// GB/s that the system says a network card has; 0 where it says nothing, as of virtual ones.
-double card_gb_per_s(const std::string& name) {
-  const std::string text = kernel_file("/sys/class/net/" + name + "/speed");  // Mbit/s
-  const double megabits = std::strtod(text.c_str(), nullptr);
-  return megabits > 0 ? megabits / 8000 : 0;
-}
-
-constexpr unsigned kDisplayClass = 0x03;  // Of PCI: the upper byte of a class.
-
 std::string text_of(const char* text) { return text == nullptr ? "" : text; }
 
 std::vector<topology::HostDevice> devices_of(hwloc_topology_t machine,
                                              const std::vector<topology::NumaNode>& nodes) {
   std::vector<topology::HostDevice> devices;
   const auto add = [&](hwloc_obj_t object, topology::HostDeviceKind kind, const std::string& name) {
-    const double speed = kind == topology::HostDeviceKind::kNetwork ? card_gb_per_s(name) : 0;
+    const bool is_card = kind == topology::HostDeviceKind::kNetwork;
+    const double speed =
+        is_card ? gb_per_s_of_card(kernel_file("/sys/class/net/" + name + "/speed")) : 0;
     devices.push_back({name, kind, numa_node_of(machine, object, nodes), speed});
   };
   for (hwloc_obj_t object = nullptr; (object = hwloc_get_next_osdev(machine, object)) != nullptr;) {
@@ -95,7 +89,7 @@ std::vector<topology::HostDevice> devices_of(hwloc_topology_t machine,
   for (hwloc_obj_t object = nullptr;
        (object = hwloc_get_next_pcidev(machine, object)) != nullptr;) {
     const auto& pci = object->attr->pcidev;
-    if (pci.class_id >> 8 != kDisplayClass) continue;
+    if (!is_gpu(pci.class_id, pci.vendor_id)) continue;
     char address[32];
     std::snprintf(address, sizeof address, "%04x:%02x:%02x.%x", pci.domain, pci.bus, pci.dev,
                   pci.func);
@@ -107,6 +101,27 @@ std::vector<topology::HostDevice> devices_of(hwloc_topology_t machine,
 }
 
 }  // namespace
+
+double gb_per_s_of_card(const std::string& speed) {
+  constexpr double kMostMegabits = 1e7;
+  const double megabits = std::strtod(speed.c_str(), nullptr);
+  return megabits > 0 && megabits <= kMostMegabits ? megabits / 8000 : 0;
+}
+
+bool is_gpu(unsigned pci_class, unsigned vendor) {
+  constexpr unsigned kVga = 0x0300, k3d = 0x0302, kOtherDisplay = 0x0380, kAccelerator = 0x1200;
+  constexpr unsigned kNvidia = 0x10de, kAmd = 0x1002, kIntel = 0x8086;
+  if (pci_class == kVga) return vendor == kNvidia || vendor == kAmd || vendor == kIntel;
+  return pci_class == k3d || pci_class == kOtherDisplay || pci_class == kAccelerator;
+}
+
+void add_parts(HostParts parts, topology::Host& host) {
+  host.numa_nodes = std::move(parts.numa_nodes);
+  host.devices = std::move(parts.devices);
+  for (const topology::NumaNode& node : host.numa_nodes) {
+    for (const int core : node.cores) host.num_cores = std::max(host.num_cores, core + 1);
+  }
+}
 
 HostParts host_parts(const std::string& synthetic) {
   const Machine machine = load(synthetic);

@@ -2,20 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 #include "trireme/engine/measure/range_runs.h"
 
 namespace trireme::measure {
 
 std::vector<double> speeds_of(std::span<const double> times_us) {
-  constexpr double kAlike = 0.2, kSteps = 20;
+  constexpr double kAlike = 1.2, kSteps = 20;
+  std::vector<double> speeds(times_us.size(), 1);
+  if (times_us.empty()) return speeds;
+  const auto [least, most] = std::ranges::minmax(times_us);
+  if (least <= 0 || most < kAlike * least) return speeds;
   const double usual = median({times_us.begin(), times_us.end()});
-  std::vector<double> speeds;
-  for (const double us : times_us) {
-    const double speed = us > 0 && usual > 0 ? usual / us : 1;
-    const bool is_alike = std::abs(speed - 1) < kAlike;
-    speeds.push_back(is_alike ? 1 : std::max(1.0, std::round(speed * kSteps)) / kSteps);
-  }
+  for (std::size_t r = 0; r < speeds.size(); ++r)
+    speeds[r] = std::max(1.0, std::round(usual / times_us[r] * kSteps)) / kSteps;
   return speeds;
 }
 

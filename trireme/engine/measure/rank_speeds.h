@@ -8,8 +8,8 @@
 
 namespace trireme::measure {
 
-/// How fast ranks are that take so long for the same: against the median of all, in steps of 1/20. Those that differ by less
-/// than a fifth are as fast as it, 1: so much the same machine differs from itself.
+/// How fast ranks are that take so long for the same: against the median of all, in steps of 1/20. All are 1 where the
+/// slowest takes less than a fifth longer than the fastest: so much the same machine differs from itself.
 std::vector<double> speeds_of(std::span<const double> times_us);
 
 /// The speed of each rank in forward and backward of the whole graph, all at once, by the least that they took: what

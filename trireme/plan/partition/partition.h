@@ -54,8 +54,8 @@ struct PartitionOptions {
 /// The plan that trains `recorded` best on `topology`: stages, schedule, copies, prediction.
 ///
 /// For each schedule, each order of nodes and each group of copied nodes that may pay, cuts are searched (search.h),
-/// judged by an estimate that equals the simulator's forecast. Deterministic: the same inputs give
-/// the same bytes.
+/// judged by an estimate that equals the simulator's forecast where the topology has no shared links: those are in the
+/// forecast of the plan alone. Deterministic: the same inputs give the same bytes.
 ///
 /// recorded   as it was recorded; passes graph::check.
 /// profile    of this graph, at the batch's microbatch size.

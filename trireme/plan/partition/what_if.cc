@@ -90,7 +90,7 @@ ChangePrices without(std::vector<schedule::Traffic> traffics,
     for_each(program, prices, [&](int, const Operation& operation, Price& price) {
       const schedule::OperationRow& row = schedule::row_of(operation.kind);
       if (std::find(traffics.begin(), traffics.end(), row.traffic) != traffics.end()) {
-        price.delay_us = 0;
+        price.delay_us = price.bytes = 0;
       }
       if (std::find(works.begin(), works.end(), row.work) != works.end()) price.work_us = 0;
     });
@@ -113,6 +113,11 @@ profile::Profile with_fast_links(profile::Profile profile) {
     }
   }
   return profile;
+}
+
+topology::Topology with_fast_links(topology::Topology topology) {
+  for (topology::SharedLink& link : topology.shared_links) link.gb_per_s *= 2;
+  return topology;
 }
 
 topology::Topology with_own_cores(topology::Topology topology) {
@@ -255,7 +260,8 @@ class Player {
     const int num_ranks = layout::train_role(step_.plan).mesh.num_ranks();
     if (num_ranks > 1) {
       const profile::Profile links = with_fast_links(step_.profile);
-      add("links twice as fast", {.profile = &links});
+      const topology::Topology shared = with_fast_links(step_.topology);
+      add("links twice as fast", {.profile = &links, .topology = &shared});
       add("messages in no time", {},
           without({schedule::Traffic::kMessage}, {schedule::ProcessorWork::kCopy}));
     }

@@ -52,7 +52,8 @@ void SharedLinks::begin_next(int index) {
 }
 
 void SharedLinks::progress(double now) {
-  for (Flow& flow : flows_) flow.left -= (now - since_us_) * flow.rate;
+  // Below 0 by rounding, its end would be before `now`.
+  for (Flow& flow : flows_) flow.left = std::max(0.0, flow.left - (now - since_us_) * flow.rate);
   since_us_ = now;
 }
 

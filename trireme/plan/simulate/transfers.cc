@@ -69,9 +69,9 @@ int Transfers::join(int rank, int group, const Price& price, double now) {
 void Transfers::transfer(int queue, const std::vector<SharedLinks::Load>& loads, const Price& price,
                          double now) {
   SharedLinks::Transfer transfer{.alone_us = price.delay_us, .loads = loads};
-  // What takes no time, because somebody asks what would be if, leaves its links to others.
+  // What has no bytes leaves its links to others, but keeps its place among transfers that have some.
   constexpr double kNothing = 1e-9;
-  const double bytes = price.delay_us > 0 ? std::max(1.0, price.bytes) : kNothing;
+  const double bytes = std::max(kNothing, price.bytes);
   for (SharedLinks::Load& load : transfer.loads) load.bytes *= bytes;
   links_->add(queue, std::move(transfer), now);
 }
