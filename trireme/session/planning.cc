@@ -253,7 +253,7 @@ partition::WhatIfs what_if(const graph::Graph& graph, const layout::Plan& plan,
 layout::Plan checked_plan(const Plan& given, const graph::Graph& recorded) {
   const layout::Plan& plan = given.value();
   try {
-    layout::check(plan, graph::graph_sha256(recorded), layout::planned_graph(recorded, plan));
+    layout::checked_graph(recorded, plan);
   } catch (const Error& error) {
     throw Error(error.kind(), given.origin() + ": " + error.message());
   }

@@ -107,7 +107,13 @@ TEST(SerialSession, SmallDataAndOddBatchesAreSaidSo) {
 TEST(SerialSession, APlanOfAnotherGraphIsRefused) {
   Prepared run(make(8), {.global_batch = 4, .microbatch = 4, .lanes = 1});
   run.plan.graph_sha256[0] = run.plan.graph_sha256[0] == '0' ? '1' : '0';
-  EXPECT_THROW(SerialSession(run.workload, run.recording, run.plan, {}), Error);
+  run.plan.node_order = {1'000'000};  // Which this graph does not have.
+  try {
+    SerialSession(run.workload, run.recording, run.plan, {});
+    FAIL() << "the plan is not of this graph";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(), HasSubstr("made for another graph"));
+  }
 }
 
 TEST(SerialSession, ErrorsCarryTheStep) {

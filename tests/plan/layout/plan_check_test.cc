@@ -9,6 +9,7 @@
 #include "tests/graphs/graph_builder.h"
 #include "tests/graphs/sample_graphs.h"
 #include "trireme/error.h"
+#include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/layout/manual_plan.h"
 
 namespace trireme::layout {
@@ -48,6 +49,24 @@ TEST(PlanCheck, APlanOfAnotherGraphSaysBothHashes) {
   EXPECT_THAT(text, HasSubstr(std::string(64, 'f')));
   EXPECT_THAT(text, HasSubstr(kHash));
   EXPECT_THAT(text, HasSubstr("make the plan again"));
+}
+
+/// Its order of nodes and its copies are of nodes that this graph does not have.
+TEST(PlanCheck, APlanOfAnotherGraphIsRefusedForThatFirst) {
+  const Graph graph = graph::testing::make_mlp();
+  Plan plan = make_manual_plan(graph, kHash, std::array{2}, {16, 2, 4});
+  plan.node_order = {100, 101};
+  plan.copied_nodes = {102};
+  try {
+    checked_graph(graph, plan);
+    FAIL() << "the plan is not of this graph";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(), HasSubstr("made for another graph"));
+  }
+  plan = make_manual_plan(graph, graph::graph_sha256(graph), std::array{2}, {16, 2, 4});
+  EXPECT_EQ(checked_graph(graph, plan), graph);
+  plan.batch.microbatch = 3;
+  EXPECT_THROW(checked_graph(graph, plan), Error);
 }
 
 TEST(PlanCheck, TheBatchDivides) {

@@ -21,7 +21,6 @@
 #include "trireme/engine/train/batch_reader.h"
 #include "trireme/engine/train/planned_recording.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/layout/manual_plan.h"
 #include "trireme/plan/layout/plan.h"
@@ -61,8 +60,7 @@ class SmallStep {
         plan_(plan),
         seed_(options.seed),
         scratch_(options.scratch) {
-    layout::check(plan, graph::graph_sha256(recorded.graph),
-                  layout::planned_graph(recorded.graph, plan));
+    layout::checked_graph(recorded.graph, plan);
     const std::int64_t largest = record::kRecordedBatches[0];
     const std::int64_t alone = recorded.graph.microbatch;
     const std::int64_t size = alone > 0 ? alone : std::min(plan.batch.microbatch, largest);

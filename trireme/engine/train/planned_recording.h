@@ -5,7 +5,7 @@
 
 namespace trireme::train {
 
-/// The recording whose graph is the one that the plan's stages count in (layout::planned_graph). Errors of that.
+/// The recording whose graph is the one that the plan's stages count in (layout::checked_graph). Errors of that.
 record::Recording planned_recording(record::Recording recorded, const layout::Plan& plan);
 
 }  // namespace trireme::train

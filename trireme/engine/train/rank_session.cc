@@ -12,9 +12,7 @@
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/engine/train/telling_others.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/layout/plan.h"
-#include "trireme/plan/layout/plan_check.h"
 #include "trireme/plan/schedule/check_crossings.h"
 #include "trireme/plan/schedule/check_parameters.h"
 #include "trireme/plan/schedule/check_program.h"
@@ -26,9 +24,7 @@ namespace {
 
 /// The plan, if these ranks can run it on this graph.
 const layout::Plan& checked(const collectives::World& world, const layout::Plan& plan,
-                            const graph::Graph& recorded, const graph::Graph& planned,
-                            const TrainingOptions& options) {
-  layout::check(plan, graph::graph_sha256(recorded), planned);
+                            const graph::Graph& planned, const TrainingOptions& options) {
   const int expected = layout::train_role(plan).mesh.num_ranks();
   if (world.endpoint.world_size() != expected) {
     throw Error(ErrorKind::kInvalidArgument,
@@ -114,7 +110,7 @@ RankSession::RankSession(const collectives::World& world, const Workload& worklo
       workload_(workload),
       recorded_(recorded),
       recording_(planned_recording(recorded, plan)),
-      plan_(checked(world, plan, recorded.graph, recording_.graph, options)),
+      plan_(checked(world, plan, recording_.graph, options)),
       options_(options),
       reader_threads_(options.reader_threads, cores_of_rank(num_local_ranks(world))),
       reader_(workload, plan.batch, options.seed, order_of(options), reader_threads_.spread()),

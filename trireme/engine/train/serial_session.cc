@@ -20,19 +20,8 @@
 #include "trireme/engine/train/turns.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_check.h"
-#include "trireme/plan/graph/graph_json.h"
-#include "trireme/plan/layout/plan_check.h"
 
 namespace trireme::train {
-namespace {
-
-const layout::Plan& checked(const layout::Plan& plan, const graph::Graph& recorded,
-                            const graph::Graph& planned) {
-  layout::check(plan, graph::graph_sha256(recorded), planned);
-  return plan;
-}
-
-}  // namespace
 
 double update(parameters::Optimizer& optimizer, const parameters::ParameterStore& store,
               parameters::GradientBuffers& gradients, const OptimizerOptions& options,
@@ -54,7 +43,7 @@ SerialSession::SerialSession(const Workload& workload, const record::Recording& 
     : workload_(workload),
       recorded_(recorded),
       recording_(planned_recording(recorded, plan)),
-      plan_(checked(plan, recorded.graph, recording_.graph)),
+      plan_(plan),
       options_(options),
       reader_(workload, plan.batch, options.seed, order_of(options),
               kernels::on_threads(threads_at_once(options.reader_threads, cores_of_rank(1)))),

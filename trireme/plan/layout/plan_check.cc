@@ -7,6 +7,7 @@
 #include "trireme/error.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/graph_check.h"
+#include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/layout/plan.h"
@@ -16,6 +17,13 @@ namespace {
 
 [[noreturn]] void fail(const std::string& problem) {
   throw Error(ErrorKind::kInvalidArgument, "plan: " + problem);
+}
+
+void check_hash(const Plan& plan, const std::string& graph_sha256) {
+  if (plan.graph_sha256 == graph_sha256) return;
+  fail("it was made for another graph: it names the graph " + plan.graph_sha256.substr(0, 64) +
+       ", but this one is " + graph_sha256 +
+       "; make the plan again for this graph, or load the graph it was made for");
 }
 
 void check_role(const Role& role) {
@@ -304,11 +312,7 @@ std::string why_not_recomputed(const graph::Graph& graph, const Plan& plan, int 
 }
 
 void check(const Plan& plan, const std::string& graph_sha256, const graph::Graph& graph) {
-  if (plan.graph_sha256 != graph_sha256) {
-    fail("it was made for another graph: it names the graph " + plan.graph_sha256.substr(0, 64) +
-         ", but this one is " + graph_sha256 +
-         "; make the plan again for this graph, or load the graph it was made for");
-  }
+  check_hash(plan, graph_sha256);
   check_batch(plan.batch);
   if (plan.bucket_bytes < 1) {
     fail("bucket_bytes must be at least 1, got " + std::to_string(plan.bucket_bytes));
@@ -327,6 +331,14 @@ void check(const Plan& plan, const std::string& graph_sha256, const graph::Graph
         "sharded_parameters is true and sharded_state is not; who has a part of a parameter "
         "updates that: make it true");
   }
+}
+
+graph::Graph checked_graph(const graph::Graph& recorded, const Plan& plan) {
+  const std::string graph_sha256 = graph::graph_sha256(recorded);
+  check_hash(plan, graph_sha256);
+  graph::Graph planned = planned_graph(recorded, plan);
+  check(plan, graph_sha256, planned);
+  return planned;
 }
 
 }  // namespace trireme::layout

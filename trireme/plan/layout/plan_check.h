@@ -34,6 +34,13 @@ void check_batch(const BatchLayout& batch);
 /// Cost     linear in nodes, arguments and the plan.
 void check(const Plan& plan, const std::string& graph_sha256, const graph::Graph& graph);
 
+/// The graph in whose positions the stages of `plan` count (planned_graph), where `check` proves that it can be run on that.
+///
+/// The hash is compared before anything else: node ids of another graph mean nothing here.
+///
+/// Errors   those of `check` and `planned_graph`.
+graph::Graph checked_graph(const graph::Graph& recorded, const Plan& plan);
+
 /// Why a stage's forward cannot run twice for a microbatch: it changes memory that it has not made, or
 /// has opaque code. Empty where it can.
 /// Statistics of norms and counters are folded in at the end of a step, once.

@@ -2,7 +2,6 @@
 
 #include "trireme/base/load_document.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/layout/plan.h"
 #include "trireme/plan/layout/plan_check.h"
 
@@ -217,7 +216,7 @@ Plan load(const std::filesystem::path& path) {
 Plan load(const std::filesystem::path& path, const graph::Graph& recorded) {
   Plan plan = load(path);
   try {
-    check(plan, graph::graph_sha256(recorded), planned_graph(recorded, plan));
+    checked_graph(recorded, plan);
   } catch (const Error& error) {
     throw Error(error.kind(), "'" + path.string() + "': " + error.message());
   }

@@ -28,7 +28,7 @@ std::string save(const Plan& plan, const std::filesystem::path& path);
 /// Inverse of `save`. Errors of `read_document` and `plan_from_json`, naming the file.
 Plan load(const std::filesystem::path& path);
 
-/// The same, for this graph: errors of `check` too, naming the file.
+/// The same, for this graph: errors of `checked_graph` too, naming the file.
 Plan load(const std::filesystem::path& path, const graph::Graph& recorded);
 
 }  // namespace trireme::layout
