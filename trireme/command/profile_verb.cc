@@ -3,6 +3,8 @@
 #include "trireme/arguments/numbers.h"
 #include "trireme/command/training_arguments.h"
 #include "trireme/command/verbs.h"
+#include "trireme/plan/topology/known_before.h"
+#include "trireme/plan/topology/topology_json.h"
 
 namespace trireme::command {
 namespace {
@@ -19,7 +21,9 @@ int profile_rank(const ProfileVerbOptions& options, const Context& context, Worl
   const auto [graph, profile, topology] = measure_model(world, context.workload(), options.measure);
   if (world.rank() != 0) return 0;
   const std::string sha256 = profile.save(options.out);
-  topology.save(options.topology);
+  topology::save(
+      topology::with_links_and_parts_of(topology::load_if_any(options.topology), topology.value()),
+      options.topology);
   print(
       context,
       {{"file", options.out},
@@ -43,7 +47,8 @@ Body add_profile(CLI::App& app, Context& context) {
       ->capture_default_str();
   add_threads_option(app, options->measure.threads);
   app.add_option("--out", options->out, "Where the profile is written")->capture_default_str();
-  app.add_option("--topology", options->topology, "Where the topology is written")
+  app.add_option("--topology", options->topology,
+                 "Where the topology is written; what `topology detect` found out there stays")
       ->capture_default_str();
   app.add_option("--offload-folder", options->measure.training.offload_folder,
                  "Measure files in this folder too, for plans with --offload")

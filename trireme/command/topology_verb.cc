@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "trireme/command/training_arguments.h"
 #include "trireme/command/verbs.h"
+#include "trireme/plan/topology/known_before.h"
 #include "trireme/plan/topology/topology_json.h"
 #include "trireme/session/detected_topology.h"
 
@@ -17,8 +20,9 @@ struct TopologyVerbOptions {
 
 /// One rank's part.
 int detect_rank(const TopologyVerbOptions& options, const Context& context, World& world) {
-  const topology::Topology found = session::detected_topology(world, options.detect);
+  topology::Topology found = session::detected_topology(world, options.detect);
   if (world.rank() != 0) return 0;
+  found = topology::with_speeds_of(topology::load_if_any(options.out), std::move(found));
   const std::string sha256 = topology::save(found, options.out);
   print(context,
         {{"file", options.out}, {"sha256", sha256}, {"topology", topology::to_json(found)}},
@@ -43,7 +47,7 @@ Body add_topology(CLI::App& app, Context& context) {
   app.footer(
       "Example: trireme topology detect --ranks 2 --out topology.json\n"
       "Between hosts it takes about a second: all of them send at once, which says what their "
-      "network cards carry.");
+      "network cards carry. Speeds of ranks that `profile` measured and the file has stay.");
   return [options, &context] {
     return run_in_world(context, options->ranks,
                         [&](World& world) { return detect_rank(*options, context, world); });
