@@ -339,8 +339,8 @@ struct Comparison {
   double worst_weight = 0;    ///< After the last step, likewise.
   double weight_limit = std::numeric_limits<double>::infinity();
 
-  /// The same bits, or where those are not promised: losses to 1e-5, gradients to 1e-6, weights to
-  /// `weight_limit`.
+  /// The same bits, or where those are not promised: losses to 1e-5, gradients to 1e-6 (of shards
+  /// beside the `whole model` 1e-5), weights to `weight_limit`.
   bool passes() const;
 };
 

@@ -22,8 +22,8 @@ class Packed:
     """A data set of rows, each of several samples one behind the other, as data::pack in C++: little is padding, and
     the model is recorded at one shape.
 
-    data          Padded of dicts, or utterances (trireme.speech.open_utterances), or SkipDamaged around them; dimensions
-                  that differ are the first of their fields. Its lengths count for the longest sample alone.
+    data          Padded of dicts, or utterances (trireme.speech.open_utterances), or SkipDamaged around them;
+                  dimensions that differ are the first of their fields. Its lengths count for the longest sample alone.
     row           of a row, by name of the dimension; None: the longest sample's.
     max_segments  samples of a row at most.
     open_rows     that are filled at a time: a sample goes into the first of them which has room, by index.

@@ -11,8 +11,8 @@ from trireme import _core
 class SourceSamples(Sequence[dict[str, torch.Tensor]]):
     """What opens files as samples: as a Session's data it is read by C++, ahead of the steps, without Python.
 
-    Elsewhere a sequence of samples, and so a map-style data set, whose crops and other draws are those of the first epoch
-    whenever a sample is taken by index: `sample` takes those of others. Safe to use from several threads.
+    Elsewhere a sequence of samples, and so a map-style data set, whose crops and other draws are those of the first
+    epoch whenever a sample is taken by index: `sample` takes those of others. Safe to use from several threads.
     """
 
     def __init__(self, source: _core.Source) -> None:
