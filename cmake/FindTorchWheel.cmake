@@ -2,7 +2,8 @@
 # wants a CUDA toolkit) and without starting Python. docs/decisions/0002 says why.
 #
 # Looks in   TRIREME_TORCH_DIR, else .venv of this repository.
-# Defines    TRIREME_TORCH_RPATH, where libraries that are installed look for torch's; Torch::cpu, with TRIREME_TORCH_CUDA also Torch::cuda; TorchWheel_VERSION.
+# Defines    TRIREME_TORCH_RPATH, where libraries that are installed look for torch's; Torch::cpu; Torch::openmp, the runtime of torch's threads; with
+#            TRIREME_TORCH_CUDA also Torch::cuda; TorchWheel_VERSION.
 #
 # The package's libraries find each other by their own rpath; ours is set by CMake to torch/lib.
 
@@ -21,6 +22,7 @@ endif()
 find_path(TorchWheel_ROOT NAMES version.py PATHS ${_torch_hints} NO_DEFAULT_PATH NO_CACHE)
 find_library(TorchWheel_C10 c10 PATHS "${TorchWheel_ROOT}/lib" NO_DEFAULT_PATH NO_CACHE)
 find_library(TorchWheel_CPU torch_cpu PATHS "${TorchWheel_ROOT}/lib" NO_DEFAULT_PATH NO_CACHE)
+file(GLOB TorchWheel_OPENMP "${TorchWheel_ROOT}/lib/libgomp*.so*")
 if(TorchWheel_ROOT)
   file(STRINGS "${TorchWheel_ROOT}/version.py" TorchWheel_VERSION REGEX "^__version__")
   string(REGEX REPLACE ".*'(.*)'.*" "\\1" TorchWheel_VERSION "${TorchWheel_VERSION}")
@@ -29,7 +31,7 @@ endif()
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(
   TorchWheel
-  REQUIRED_VARS TorchWheel_ROOT TorchWheel_C10 TorchWheel_CPU
+  REQUIRED_VARS TorchWheel_ROOT TorchWheel_C10 TorchWheel_CPU TorchWheel_OPENMP
   VERSION_VAR TorchWheel_VERSION
   REASON_FAILURE_MESSAGE "no torch package: run ./dev build, or pass -DTRIREME_TORCH=OFF or \
 -DTRIREME_TORCH_DIR=.../site-packages/torch")
@@ -56,6 +58,8 @@ if(TorchWheel_FOUND AND NOT TARGET Torch::cpu)
   target_compile_definitions(torch_wheel INTERFACE USE_DISTRIBUTED FMT_HEADER_ONLY)
   target_link_libraries(torch_wheel INTERFACE torch_cpu torch_c10 Threads::Threads)
   add_library(Torch::cpu ALIAS torch_wheel)
+  _torch_import(openmp "${TorchWheel_OPENMP}")
+  add_library(Torch::openmp ALIAS torch_openmp)
 endif()
 
 if(TorchWheel_FOUND AND TRIREME_TORCH_CUDA AND NOT TARGET Torch::cuda)

@@ -1,12 +1,12 @@
 #include "trireme/session/processors.h"
 
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <vector>
 
 #include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/memory/process_threads.h"
+#include "trireme/engine/memory/torch_threads.h"
 #include "trireme/error.h"
 #include "trireme/plan/layout/plan.h"
 #include "trireme/wire/system/thread.h"
@@ -24,7 +24,7 @@ void use_threads(int num_threads) {
   const std::vector<int> cores = transport::retake_cores(num_threads);
   if (cores.size() < 2) return;
   // Torch's threads may be there already, bound as this one was before.
-  at::parallel_for(0, num_threads, 1, [&](auto, auto) { transport::bind_to_cores(cores); });
+  memory::on_torch_threads(num_threads, [&](auto) { transport::bind_to_cores(cores); });
 }
 
 int threads_of(const std::optional<Plan>& plan, const PlanOptions& planning) {

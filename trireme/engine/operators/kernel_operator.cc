@@ -1,7 +1,6 @@
 #include "trireme/engine/operators/kernel_operator.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <ATen/Parallel.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
@@ -61,12 +60,6 @@ class Autocasting : public c10::OperatorKernel {
 
 torch::CppFunction under_autocast(int num_bf16) {
   return torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Autocasting>(num_bf16));
-}
-
-void on_torch_threads(std::int64_t n, const kernels::Piece& piece) {
-  at::parallel_for(0, n, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) piece(i);
-  });
 }
 
 std::uint64_t draw_seed() {

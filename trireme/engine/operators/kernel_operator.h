@@ -11,12 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "trireme/kernels/spread.h"
+#include "trireme/engine/memory/torch_threads.h"
 
 namespace trireme::operators::internal {
 
-/// Pieces of a kernel on torch's own threads.
-void on_torch_threads(std::int64_t n, const kernels::Piece& piece);
+using memory::on_torch_threads;  // what kernels are spread by
 
 /// A seed from torch's CPU generator, which moves on.
 std::uint64_t draw_seed();

@@ -1,20 +1,13 @@
 #pragma once
 
-#include <ATen/Parallel.h>
-
 #include <cstdint>
 
+#include "trireme/engine/memory/torch_threads.h"
 #include "trireme/engine/parameters/optimizers/optimizer.h"
-#include "trireme/kernels/spread.h"
 
 namespace trireme::parameters {
 
-/// Pieces of a kernel on torch's own threads.
-inline void on_torch_threads(std::int64_t n, const kernels::Piece& piece) {
-  at::parallel_for(0, n, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) piece(i);
-  });
-}
+using memory::on_torch_threads;  // what kernels are spread by
 
 /// Calls `work(gradient, value)` with the arrays of a parameter in their type, f32 or f64.
 template <typename Work>
