@@ -112,5 +112,17 @@ INSTANTIATE_TEST_SUITE_P(
                     VocabularyCase{.name = "none", .reduction = torch::kNone, .ignored = 5}),
     [](const auto& info) { return info.param.name; });
 
+// They were rows of zeros, and a loss of nothing.
+TEST(ShardedVocabularies, WordsThatTheTableDoesNotHaveAreErrors) {
+  for (const bool is_tied : {true, false}) {
+    ShardTrial trial = words_trial({.is_tied = is_tied});
+    const sharding::Sharding sharding = trial.find(2);
+    for (const int word : {24, -1}) {
+      trial.microbatches.front().set("tokens", torch::full({4, 7}, word, torch::kInt));
+      EXPECT_ANY_THROW(trial.run_shards(sharding)) << is_tied << " " << word;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace trireme::shard

@@ -49,5 +49,18 @@ TEST(Tiles, KeepTheOrderOfMemory) {
   EXPECT_EQ(value.strides, (std::vector<Size>{{0, 60}, {0, 1}, {0, 12}, {0, 3}}));
 }
 
+// Of four rows of eight, a view: what is made of them is dense.
+TEST(Tiles, AreDenseWhereWhatTheyAreOfIsNot) {
+  graph::Value value{.shape = {{1, 0}, {0, 2}, {0, 4}, {0, 4}},
+                     .strides = {{0, 64}, {0, 32}, {0, 4}, {0, 1}}};
+  set_rows(value, 2, 5);
+  EXPECT_EQ(value.strides, (std::vector<Size>{{0, 40}, {0, 20}, {0, 4}, {0, 1}}));
+}
+
+TEST(Tiles, RowsOfOthers) {
+  EXPECT_EQ(most_rows_of_others({{0, 4}, {4, 8}}, 8), 0);
+  EXPECT_EQ(most_rows_of_others({{0, 5}, {2, 8}}, 8), 2);
+}
+
 }  // namespace
 }  // namespace trireme::sharding

@@ -24,6 +24,12 @@ std::optional<graph::ValueId> value_at(const Node& node, std::size_t index) {
   return ref ? std::optional(ref->value) : std::nullopt;
 }
 
+std::optional<bool> bool_at(const Node& node, std::size_t index) {
+  const Argument* argument = argument_at(node, index);
+  const auto* flag = argument ? std::get_if<bool>(&argument->content) : nullptr;
+  return flag ? std::optional(*flag) : std::nullopt;
+}
+
 std::optional<std::int64_t> integer_at(const Node& node, std::size_t index) {
   const Argument* argument = argument_at(node, index);
   return argument ? integer_of(*argument) : std::nullopt;
@@ -50,6 +56,12 @@ std::optional<std::vector<std::int64_t>> integers_at(const Node& node, std::size
     result.push_back(*integer);
   }
   return result;
+}
+
+std::optional<int> dimension_at(const Node& node, std::size_t index, int rank) {
+  const auto dim = integer_at(node, index);
+  if (!dim || *dim < -rank || *dim >= rank) return std::nullopt;
+  return static_cast<int>(*dim < 0 ? *dim + rank : *dim);
 }
 
 }  // namespace trireme::sharding

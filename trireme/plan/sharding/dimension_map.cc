@@ -10,6 +10,7 @@
 
 #include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/sharding/elementwise_operators.h"
+#include "trireme/plan/sharding/sizes.h"
 #include "trireme/plan/sharding/vocabulary_nodes.h"
 
 namespace trireme::sharding {
@@ -32,13 +33,6 @@ const std::vector<Size>& output_shape(const Graph& graph, const Node& node) {
 
 int rank_of(const Graph& graph, ValueId value) {
   return static_cast<int>(shape_of(graph, value).size());
-}
-
-/// Negative dimensions count from the end.
-std::optional<int> dimension_at(const Node& node, std::size_t index, int rank) {
-  const auto dim = integer_at(node, index);
-  if (!dim || *dim < -rank || *dim >= rank) return std::nullopt;
-  return static_cast<int>(*dim < 0 ? *dim + rank : *dim);
 }
 
 /// Dimensions aligned from the last one on; one that is repeated is none.
@@ -77,10 +71,7 @@ bool is_contiguous(const graph::Value& value) {
   for (std::size_t i = value.shape.size(); i-- > 0;) {
     if (value.shape[i] != Size{0, 1} && value.strides[i] != expected) return false;
     if (!expected.is_fixed() && !value.shape[i].is_fixed()) return false;
-    expected = value.shape[i].is_fixed() ? Size{expected.per_sample * value.shape[i].fixed,
-                                                expected.fixed * value.shape[i].fixed}
-                                         : Size{value.shape[i].per_sample * expected.fixed,
-                                                value.shape[i].fixed * expected.fixed};
+    expected = times(expected, value.shape[i]);
   }
   return true;
 }

@@ -54,8 +54,12 @@ std::string_view plain_operator(const graph::Node& node);
 
 // Arguments of nodes, by their position in the schema; nothing where they are no such thing.
 std::optional<graph::ValueId> value_at(const graph::Node& node, std::size_t index);
+std::optional<bool> bool_at(const graph::Node& node, std::size_t index);
 std::optional<std::int64_t> integer_at(const graph::Node& node, std::size_t index);
 std::optional<double> number_at(const graph::Node& node, std::size_t index);
 std::optional<std::vector<std::int64_t>> integers_at(const graph::Node& node, std::size_t index);
+
+/// A dimension of a tensor of `rank`; negative ones count from the end.
+std::optional<int> dimension_at(const graph::Node& node, std::size_t index, int rank);
 
 }  // namespace trireme::sharding

@@ -139,14 +139,11 @@ class TileSearch {
     const ValueId x = *value_at(node, 0);
     const std::int64_t extent = rows_of(x, kRowDim);
     const std::int64_t out = rows_of(node.outputs.front(), kRowDim);
-    std::int64_t most = 0;
-    for (int shard = 0; shard < options_.num_shards; ++shard) {
-      const RowRange tile = tile_rows(extent, options_.num_shards, shard);
-      const auto rows = rows_for(rule.window, tile_rows(out, options_.num_shards, shard), extent);
-      const RowRange wanted = overlap(rows->input, {0, extent});
-      most = std::max(most, wanted.size() - overlap(wanted, tile).size());
+    std::vector<RowRange> wanted;
+    for (const RowRange tile : all_tiles(out, options_.num_shards)) {
+      wanted.push_back(overlap(rows_for(rule.window, tile, extent)->input, {0, extent}));
     }
-    return bytes_of(x) / extent * most;
+    return bytes_of(x) / extent * most_rows_of_others(wanted, extent);
   }
 
   void add_window(const Node& node, const TileRule& rule, const Tiling& tiling,

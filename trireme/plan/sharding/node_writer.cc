@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/sharding/sizes.h"
 
 namespace trireme::sharding {
 
@@ -55,6 +56,12 @@ ValueId NodeWriter::add(const std::string& op, ArgumentList inputs, std::vector<
                                                 is_floating(made.dtype));
   }
   return output;
+}
+
+ValueId NodeWriter::in_f32(ValueId id) {
+  if (value(id).dtype == Dtype::kF32) return id;
+  return add("aten::to.dtype", {tensor(id), {Dtype::kF32}, {false}, {false}, {}}, value(id).shape,
+             Dtype::kF32);
 }
 
 ValueId NodeWriter::add_like(const std::string& op, ArgumentList inputs, ValueId like) {
@@ -123,21 +130,6 @@ ValueId NodeWriter::add_padding(ValueId from, int dim, std::pair<std::int64_t, s
           padded.shape, padded.dtype);
   values_.value(made).strides = padded.strides;
   return made;
-}
-
-Size times(const Size& a, const Size& b) {
-  return b.is_fixed() ? Size{a.per_sample * b.fixed, a.fixed * b.fixed}
-                      : Size{b.per_sample * a.fixed, b.fixed * a.fixed};
-}
-
-std::vector<Size> natural_strides(const std::vector<Size>& shape) {
-  std::vector<Size> strides(shape.size());
-  Size step{0, 1};
-  for (std::size_t i = shape.size(); i-- > 0;) {
-    strides[i] = step;
-    step = times(step, shape[i]);
-  }
-  return strides;
 }
 
 Argument integers(const std::vector<std::int64_t>& numbers) {

@@ -29,6 +29,9 @@ class NodeWriter {
   /// The same for an output that looks like `like`.
   graph::ValueId add_like(const std::string& op, graph::ArgumentList inputs, graph::ValueId like);
 
+  /// The value in f32; itself where it is.
+  graph::ValueId in_f32(graph::ValueId id);
+
   /// And for one that is there: it becomes the node's output.
   void add_onto(graph::ValueId output, const std::string& op, graph::ArgumentList inputs);
 
@@ -53,12 +56,6 @@ class NodeWriter {
   const graph::Node& like_;
   bool grad_mode_;
 };
-
-/// Strides of a dense tensor in the order of its dimensions, of which at most one grows with the batch.
-std::vector<graph::Size> natural_strides(const std::vector<graph::Size>& shape);
-
-/// Their product; of two that grow with the batch there is none.
-graph::Size times(const graph::Size& a, const graph::Size& b);
 
 /// Arguments of nodes.
 inline graph::Argument tensor(graph::ValueId id) { return {graph::ValueRef{id}}; }

@@ -11,7 +11,7 @@ double elements(const graph::Graph& graph, graph::ValueId value, std::int64_t mi
   return static_cast<double>(graph::num_elements_at(graph.values[value], microbatch));
 }
 
-/// Every element of the output meets all of the kernel but its outputs; of a transposed one every element of the input does.
+/// Each element of the output takes kernel elements / output channels products; of a transposed one each element of the input.
 double convolution_flops(const graph::Graph& graph, const graph::Node& node, const Window& window,
                          std::int64_t microbatch) {
   const auto weight = value_at(node, 1);

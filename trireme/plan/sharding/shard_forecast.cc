@@ -52,17 +52,6 @@ double all_reduce_seconds(const ShardCosts& costs, std::int64_t bytes, int num_r
   return std::min(ring, rounds * costs.message_seconds(bytes));
 }
 
-/// Most rows that a shard takes of others.
-std::int64_t most_rows(const HaloExchange& halo, int num_shards) {
-  std::int64_t most = 0;
-  for (int shard = 0; shard < num_shards; ++shard) {
-    const RowRange wanted = halo.wanted[shard];
-    const RowRange own = tile_rows(halo.extent, num_shards, shard);
-    most = std::max(most, wanted.size() - overlap(wanted, own).size());
-  }
-  return most;
-}
-
 class Forecaster {
  public:
   Forecaster(const Graph& graph, const Sharding& sharding, const ShardCosts& costs)
@@ -99,7 +88,8 @@ class Forecaster {
     ++result_.num_halos;
     result_.halo_seconds +=
         (value.requires_grad ? 2 : 1) *
-        costs_.message_seconds(of_row * most_rows(*halo->second, sharding_.num_shards));
+        costs_.message_seconds(of_row *
+                               most_rows_of_others(halo->second->wanted, halo->second->extent));
   }
 
   const Graph& graph_;

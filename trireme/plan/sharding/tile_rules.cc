@@ -21,12 +21,6 @@ const std::vector<Size>& sizes_of(const Graph& graph, ValueId value) {
   return graph.values[value].shape;
 }
 
-bool is_set(const Node& node, std::size_t index) {
-  const auto* flag =
-      index < node.inputs.size() ? std::get_if<bool>(&node.inputs[index].content) : nullptr;
-  return flag != nullptr && *flag;
-}
-
 MaybeRule window_rule(const Graph& graph, const Node& node, int num_shards) {
   const auto window = window_of(graph, node);
   if (!window || !is_real(graph.values[*value_at(node, 0)].dtype)) return std::nullopt;
@@ -49,7 +43,7 @@ bool is_batch_norm(const Node& node) { return node.op.ends_with("::batch_norm");
 
 /// Whether a norm takes the statistics of what it normalizes.
 bool takes_statistics(const Node& node, const NormPositions& at) {
-  return at.training < 0 || is_set(node, static_cast<std::size_t>(at.training));
+  return at.training < 0 || bool_at(node, static_cast<std::size_t>(at.training)).value_or(false);
 }
 
 /// Of a norm's input and residual, which are split alike.
@@ -158,11 +152,11 @@ MaybeRule join_rule(const Graph& graph, const Node& node, const Splits& known) {
   if (node.op != "aten::cat") return std::nullopt;
   const std::vector<ValueId> inputs = graph::input_values(node);
   const auto first = std::ranges::find_if(inputs, [&](ValueId id) { return known.contains(id); });
-  const auto joined = integer_at(node, 1);
-  if (first == inputs.end() || !joined) return std::nullopt;
+  if (first == inputs.end()) return std::nullopt;
   const int dim = known.at(*first).dim;
   const auto rank = std::ssize(sizes_of(graph, *first));
-  if ((*joined < 0 ? *joined + rank : *joined) == dim) return std::nullopt;
+  const auto joined = dimension_at(node, 1, static_cast<int>(rank));
+  if (!joined || *joined == dim) return std::nullopt;
   TileRule rule{.inputs = {}, .output_dim = dim, .over = {}};
   for (const ValueId input : inputs) {
     if (std::ssize(sizes_of(graph, input)) != rank) return std::nullopt;  // an empty one

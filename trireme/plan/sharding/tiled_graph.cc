@@ -12,6 +12,7 @@
 #include "trireme/plan/sharding/dimension_map.h"
 #include "trireme/plan/sharding/node_writer.h"
 #include "trireme/plan/sharding/part_values.h"
+#include "trireme/plan/sharding/sizes.h"
 #include "trireme/plan/sharding/tile_rules.h"
 #include "trireme/plan/sharding/tiled_norm.h"
 

@@ -9,6 +9,7 @@
 #include "trireme/plan/sharding/dimension_map.h"
 #include "trireme/plan/sharding/node_writer.h"
 #include "trireme/plan/sharding/sharded_graph.h"
+#include "trireme/plan/sharding/sizes.h"
 
 namespace trireme::sharding {
 namespace {
@@ -63,13 +64,7 @@ class NormWriter {
 
   Ids in_f32(const Ids& inputs) {
     Ids x;
-    for (const ValueId id : inputs) {
-      const bool is_f32 = writer_.value(id).dtype == Dtype::kF32;
-      x.push_back(is_f32 ? id
-                         : writer_.add("aten::to.dtype",
-                                       {tensor(id), {Dtype::kF32}, {false}, {false}, {}},
-                                       writer_.value(id).shape, Dtype::kF32));
-    }
+    for (const ValueId id : inputs) x.push_back(writer_.in_f32(id));
     return x;
   }
 
@@ -121,9 +116,7 @@ class NormWriter {
   }
 
   bool has_relu() const {
-    if (at_.relu < 0 || at_.relu >= std::ssize(node_.inputs)) return false;
-    const auto* relu = std::get_if<bool>(&node_.inputs[at_.relu].content);
-    return relu != nullptr && *relu;
+    return at_.relu >= 0 && bool_at(node_, static_cast<std::size_t>(at_.relu)).value_or(false);
   }
 
   /// The last call makes the output, in its type.

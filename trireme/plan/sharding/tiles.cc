@@ -1,6 +1,9 @@
 #include "trireme/plan/sharding/tiles.h"
 
 #include <algorithm>
+#include <numeric>
+
+#include "trireme/plan/sharding/sizes.h"
 
 namespace trireme::sharding {
 
@@ -28,17 +31,27 @@ bool can_tile(const std::vector<Size>& shape, int dim, int num_shards) {
   return shape[dim].is_fixed() && shape[dim].fixed >= num_shards;
 }
 
+std::int64_t most_rows_of_others(const std::vector<RowRange>& wanted, std::int64_t extent) {
+  const int num_shards = static_cast<int>(wanted.size());
+  std::int64_t most = 0;
+  for (int shard = 0; shard < num_shards; ++shard) {
+    const RowRange own = tile_rows(extent, num_shards, shard);
+    most = std::max(most, wanted[shard].size() - overlap(wanted[shard], own).size());
+  }
+  return most;
+}
+
 void set_rows(graph::Value& value, int dim, std::int64_t num_rows) {
-  const std::int64_t before = value.shape[dim].fixed;
-  const Size stride = value.strides[dim];
-  const Size span{stride.per_sample * before, stride.fixed * before};
   value.shape[dim].fixed = num_rows;
-  if (span == Size{}) return;  // repeated in memory
-  for (Size& other : value.strides) {
-    const bool is_over = other.per_sample >= span.per_sample && other.fixed >= span.fixed;
-    if (!is_over || other.per_sample % before != 0 || other.fixed % before != 0) continue;
-    other.per_sample = other.per_sample / before * num_rows;
-    other.fixed = other.fixed / before * num_rows;
+  std::vector<int> inner_first(value.shape.size());
+  std::iota(inner_first.begin(), inner_first.end(), 0);
+  std::ranges::reverse(inner_first);  // of equal strides the last dimension
+  std::ranges::stable_sort(inner_first, {}, [&](int d) { return value.strides[d]; });
+  Size stride{0, 1};
+  for (const int d : inner_first) {
+    if (value.strides[d] == Size{}) continue;  // repeated in memory
+    value.strides[d] = stride;
+    stride = times(stride, value.shape[d]);
   }
 }
 

@@ -30,10 +30,15 @@ std::vector<RowRange> all_tiles(std::int64_t extent, int num_shards);
 /// Whether every shard has at least one row of the dimension, which does not grow with the batch.
 bool can_tile(const std::vector<graph::Size>& shape, int dim, int num_shards);
 
-/// The value with another number of rows, its memory as dense as before.
+/// The most rows that a shard takes of others.
+///
+/// wanted   by shard, within the extent.
+std::int64_t most_rows_of_others(const std::vector<RowRange>& wanted, std::int64_t extent);
+
+/// The value with another number of rows, dense, its dimensions in the order in which they lay in memory.
 void set_rows(graph::Value& value, int dim, std::int64_t num_rows);
 
-/// Rows of neighbours that shards take beside their own tile, by an opaque function of the graph of a process: tiles of the shards
+/// Rows of other shards that shards take beside their own tile, by an opaque function of the graph of a process: tiles of the shards
 /// here -> their wanted rows. Backward, gradients of what was taken are added to those of their owners.
 struct HaloExchange {
   std::string name;  ///< Of the function.

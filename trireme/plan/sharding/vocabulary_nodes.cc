@@ -8,6 +8,7 @@
 #include "trireme/plan/sharding/dimension_map.h"
 #include "trireme/plan/sharding/node_writer.h"
 #include "trireme/plan/sharding/sharded_graph.h"
+#include "trireme/plan/sharding/tiles.h"
 
 namespace trireme::sharding {
 namespace {
@@ -24,12 +25,6 @@ constexpr std::size_t kPadding = 2, kScalesByCount = 3, kIsSparse = 4;
 constexpr std::size_t kClasses = 1, kClassWeights = 2, kReduction = 3, kIgnored = 4, kSmoothing = 5;
 constexpr std::int64_t kMean = 1, kSum = 2;  // torch's Reduction
 
-bool is_false(const Node& node, std::size_t index) {
-  if (index >= node.inputs.size()) return false;
-  const auto* flag = std::get_if<bool>(&node.inputs[index].content);
-  return flag != nullptr && !*flag;
-}
-
 bool is_none(const Node& node, std::size_t index) {
   return index < node.inputs.size() &&
          std::holds_alternative<std::monostate>(node.inputs[index].content);
@@ -41,17 +36,30 @@ struct LocalEntries {
   ValueId is_elsewhere = -1;
 };
 
-LocalEntries local_entries(NodeWriter& writer, ValueId entries, std::int64_t first,
-                           std::int64_t count) {
+/// Entries that no shard has are left to the first or last one, where what takes them fails as in the whole model.
+///
+/// range       entries of this shard, of `num_entries`.
+/// is_nobodys  of entries that no shard looks at; -1: there are none.
+LocalEntries local_entries(NodeWriter& writer, ValueId entries, RowRange range,
+                           std::int64_t num_entries, ValueId is_nobodys) {
   const std::vector<Size> shape = writer.value(entries).shape;
-  const ValueId place =
-      writer.add_like("aten::sub.Scalar", {tensor(entries), integer(first), integer(1)}, entries);
-  const ValueId before =
-      writer.add("aten::lt.Scalar", {tensor(place), integer(0)}, shape, Dtype::kBool);
-  const ValueId behind =
-      writer.add("aten::ge.Scalar", {tensor(place), integer(count)}, shape, Dtype::kBool);
-  const ValueId is_elsewhere =
-      writer.add_like("aten::logical_or", {tensor(before), tensor(behind)}, before);
+  const ValueId place = writer.add_like(
+      "aten::sub.Scalar", {tensor(entries), integer(range.begin), integer(1)}, entries);
+  Ids reasons;
+  if (range.begin > 0) {
+    reasons.push_back(
+        writer.add("aten::lt.Scalar", {tensor(place), integer(0)}, shape, Dtype::kBool));
+  }
+  if (range.end < num_entries) {
+    reasons.push_back(
+        writer.add("aten::ge.Scalar", {tensor(place), integer(range.size())}, shape, Dtype::kBool));
+  }
+  if (is_nobodys >= 0) reasons.push_back(is_nobodys);
+  ValueId is_elsewhere = reasons.front();
+  for (std::size_t i = 1; i < reasons.size(); ++i) {
+    is_elsewhere = writer.add_like("aten::logical_or", {tensor(is_elsewhere), tensor(reasons[i])},
+                                   is_elsewhere);
+  }
   const ValueId held = writer.add_like("aten::masked_fill.Scalar",
                                        {tensor(place), tensor(is_elsewhere), integer(0)}, place);
   return {held, is_elsewhere};
@@ -65,13 +73,7 @@ std::vector<Size> without(std::vector<Size> shape, std::size_t dim) {
 /// Along dimension 1 of every part, less the maximum over all shards: [N, V, ...].
 Ids add_shifted(NodeWriter& writer, const Node& node, const Ids& logits) {
   Ids rows, largest;
-  for (const ValueId part : logits) {
-    const bool is_f32 = writer.value(part).dtype == Dtype::kF32;
-    rows.push_back(is_f32 ? part
-                          : writer.add("aten::to.dtype",
-                                       {tensor(part), {Dtype::kF32}, {false}, {false}, {}},
-                                       writer.value(part).shape, Dtype::kF32));
-  }
+  for (const ValueId part : logits) rows.push_back(writer.in_f32(part));
   writer.set_grad_mode(false);
   for (const ValueId row : rows) {
     std::vector<Size> shape = writer.value(row).shape;
@@ -87,15 +89,23 @@ Ids add_shifted(NodeWriter& writer, const Node& node, const Ids& logits) {
   return rows;
 }
 
+/// Classes, and which of them are ignored.
+struct Classes {
+  ValueId values = -1;
+  ValueId is_ignored = -1;
+  std::int64_t count = 0;  ///< Of all shards.
+};
+
 /// Of a shard the sum of exponentials and what it has at the class: [2, N, ...].
-ValueId add_partial(NodeWriter& writer, ValueId shifted, ValueId classes, std::int64_t first) {
+ValueId add_partial(NodeWriter& writer, ValueId shifted, const Classes& classes, RowRange range) {
   const std::vector<Size> shape = writer.value(shifted).shape;
   std::vector<Size> of_rows = without(shape, 1), one_class = shape;
   one_class[1] = {0, 1};
   const ValueId raised = writer.add_like("aten::exp", {tensor(shifted)}, shifted);
   const ValueId sum = writer.add(
       "aten::sum.dim_IntList", {tensor(raised), integers({1}), {false}, {}}, of_rows, Dtype::kF32);
-  const LocalEntries at = local_entries(writer, classes, first, shape[1].fixed);
+  const LocalEntries at =
+      local_entries(writer, classes.values, range, classes.count, classes.is_ignored);
   const ValueId column = writer.add("aten::unsqueeze", {tensor(at.place), integer(1)}, one_class,
                                     writer.value(at.place).dtype);
   ValueId chosen =
@@ -110,7 +120,7 @@ ValueId add_partial(NodeWriter& writer, ValueId shifted, ValueId classes, std::i
 }
 
 /// [N, ...] -> what the node makes of losses, 0 where a class is ignored.
-void add_reduced(NodeWriter& writer, const Node& node, ValueId losses, ValueId classes) {
+void add_reduced(NodeWriter& writer, const Node& node, ValueId losses, const Classes& classes) {
   const ValueId output = node.outputs.front();
   const std::int64_t reduction = *integer_at(node, kReduction);
   const bool is_f32 = writer.value(output).dtype == Dtype::kF32;
@@ -120,15 +130,13 @@ void add_reduced(NodeWriter& writer, const Node& node, ValueId losses, ValueId c
     writer.add_onto(output, "aten::to.dtype",
                     {tensor(made), {writer.value(output).dtype}, {false}, {false}, {}});
   };
-  const ArgumentList ignored = {tensor(classes), node.inputs[kIgnored]};
-  const std::vector<Size> shape = writer.value(classes).shape;
-  const ValueId is_ignored = writer.add("aten::eq.Scalar", ignored, shape, Dtype::kBool);
-  const ArgumentList masked = {tensor(losses), tensor(is_ignored), integer(0)};
+  const ArgumentList masked = {tensor(losses), tensor(classes.is_ignored), integer(0)};
   if (reduction != kMean && reduction != kSum) return finish("aten::masked_fill.Scalar", masked);
   const ValueId left = writer.add_like("aten::masked_fill.Scalar", masked, losses);
   if (reduction == kSum) return finish("aten::sum", {tensor(left), {}});
   const ValueId sum = writer.add("aten::sum", {tensor(left), {}}, {}, Dtype::kF32);
-  const ValueId counts = writer.add("aten::ne.Scalar", ignored, shape, Dtype::kBool);
+  const ValueId counts =
+      writer.add_like("aten::logical_not", {tensor(classes.is_ignored)}, classes.is_ignored);
   const ValueId count = writer.add("aten::sum", {tensor(counts), {Dtype::kF32}}, {}, Dtype::kF32);
   finish("aten::div.Tensor", {tensor(sum), tensor(count)});
 }
@@ -137,7 +145,8 @@ void add_reduced(NodeWriter& writer, const Node& node, ValueId losses, ValueId c
 
 bool is_lookup(const Node& node) {
   return node.op == "aten::embedding" && value_at(node, 0) && value_at(node, 1) &&
-         integer_at(node, kPadding) && is_false(node, kScalesByCount) && is_false(node, kIsSparse);
+         integer_at(node, kPadding) && !bool_at(node, kScalesByCount).value_or(true) &&
+         !bool_at(node, kIsSparse).value_or(true);
 }
 
 bool is_cross_entropy(const Graph& graph, const Node& node) {
@@ -155,7 +164,9 @@ ValueId add_lookup(PartValues& values, const Node& node, ValueId table, int loca
   const std::int64_t count = values.value(table).shape.front().fixed;
   const std::int64_t first = count * values.shard(local);
   const ValueId entries = *value_at(node, 1);
-  const LocalEntries at = local_entries(writer, entries, first, count);
+  const LocalEntries at =
+      local_entries(writer, entries, {first, first + count},
+                    values.whole().values[*value_at(node, 0)].shape[0].fixed, -1);
   const std::int64_t padding = *integer_at(node, kPadding) - first;
   const bool has_padding = padding >= 0 && padding < count;
   const std::vector<Size> shape = values.value(node.outputs.front()).shape;
@@ -174,12 +185,17 @@ ValueId add_lookup(PartValues& values, const Node& node, ValueId table, int loca
 
 void add_cross_entropy(PartValues& values, const Node& node, const Ids& logits) {
   NodeWriter writer(values, node);
-  const ValueId classes = *value_at(node, kClasses);
+  const ValueId labels = *value_at(node, kClasses);
+  const Classes classes = {labels,
+                           writer.add("aten::eq.Scalar", {tensor(labels), node.inputs[kIgnored]},
+                                      writer.value(labels).shape, Dtype::kBool),
+                           values.whole().values[*value_at(node, 0)].shape[1].fixed};
   Ids partial;
   const Ids shifted = add_shifted(writer, node, logits);
   for (int local = 0; local < std::ssize(shifted); ++local) {
-    const std::int64_t first = values.value(shifted[local]).shape[1].fixed * values.shard(local);
-    partial.push_back(add_partial(writer, shifted[local], classes, first));
+    const std::int64_t count = values.value(shifted[local]).shape[1].fixed;
+    const std::int64_t first = count * values.shard(local);
+    partial.push_back(add_partial(writer, shifted[local], classes, {first, first + count}));
   }
   const ValueId both = writer.add_over_shards(kSumOfShards, partial);
   const std::vector<Size> of_rows = without(writer.value(both).shape, 0);

@@ -23,7 +23,8 @@ graph::ValueId add_lookup(PartValues& values, const graph::Node& node, graph::Va
 ///     loss = log(sum over shards(sum exp(x - m))) - sum over shards(x - m at the class, 0 where another shard has it)
 ///     m    = maximum over shards(max x), taken as a constant
 ///
-/// Computed in f32 where logits are f16 or bf16. A class that is neither there nor ignored is not refused.
+/// Computed in f32 where logits are f16 or bf16. A class that is neither there nor ignored is an error of torch where the step
+/// runs, as in the whole model; entries of a lookup that the table does not have as well.
 void add_cross_entropy(PartValues& values, const graph::Node& node, const PartValues::Ids& logits);
 
 }  // namespace trireme::sharding

@@ -65,12 +65,6 @@ std::optional<std::int64_t> first_at(const Node& node, int index) {
   return numbers->front();
 }
 
-bool flag_at(const Node& node, std::size_t index, bool otherwise) {
-  if (index >= node.inputs.size()) return otherwise;
-  const auto* flag = std::get_if<bool>(&node.inputs[index].content);
-  return flag == nullptr ? otherwise : *flag;
-}
-
 const std::vector<Size>& sizes_at(const Graph& graph, graph::ValueId value) {
   return graph.values[value].shape;
 }
@@ -78,8 +72,8 @@ const std::vector<Size>& sizes_at(const Graph& graph, graph::ValueId value) {
 /// Averages of windows that reach beyond an edge are of all their rows, whichever shard has them.
 bool averages_all_alike(const Node& node, const Window& window) {
   constexpr std::size_t kCeils = 4, kCountsPadding = 5;
-  return !flag_at(node, kCeils, true) &&
-         (window.padding == 0 || flag_at(node, kCountsPadding, false));
+  return !bool_at(node, kCeils).value_or(true) &&
+         (window.padding == 0 || bool_at(node, kCountsPadding).value_or(false));
 }
 
 std::optional<Window> nearest(const Graph& graph, const Node& node) {
