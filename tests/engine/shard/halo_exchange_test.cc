@@ -1,5 +1,6 @@
 #include "trireme/engine/shard/halo_exchange.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -28,8 +29,9 @@ TensorList tiles(int first, int count) {
 
 at::Tensor weights_of(int shard) {
   const RowRange rows = kHalo.wanted[shard];
-  torch::manual_seed(shard);
-  return torch::randn({2, rows.size(), 3});
+  // Of its own: ranks are threads here, and torch has one generator for all.
+  const auto generator = at::detail::createCPUGenerator(static_cast<std::uint64_t>(shard));
+  return torch::randn({2, rows.size(), 3}, generator);
 }
 
 /// What the function gives, and the gradients of the tiles where rows are weighted.
