@@ -198,6 +198,8 @@ struct PlanOptions {
   std::map<std::string, int> stage_of;
   Balance balance = Balance::kSearch;
   bool may_copy = false;  ///< Cheap shared nodes may run once per consumer: other bits.
+  bool may_reorder =
+      true;               ///< Nodes may run in another order than the recorded one: the same bits.
   bool may_idle = false;  ///< Ranks may be left out where that is faster.
 };
 

@@ -154,7 +154,8 @@ void bind_plan_options(py::module_& module) {
       .def_readwrite("max_slowdown", &PlanOptions::max_slowdown)
       .def_readwrite("device_memory_bytes", &PlanOptions::device_memory_bytes)
       .def_readwrite("may_copy", &PlanOptions::may_copy)
-      .def_readwrite("may_idle", &PlanOptions::may_idle);
+      .def_readwrite("may_idle", &PlanOptions::may_idle)
+      .def_readwrite("may_reorder", &PlanOptions::may_reorder);
 }
 
 /// A property that takes a function or None, which rank 0 calls; reads as None.

@@ -91,6 +91,8 @@ Body add_partition(CLI::App& app, Context& context) {
   wanted.may_idle = true;  // Ranks are not started yet.
   app.add_flag("!--no-copies", wanted.may_copy,
                "Run no cheap shared node once per consumer, which gives other bits");
+  app.add_flag("!--no-reorder", wanted.may_reorder,
+               "Run nodes in the recorded order, also where another one has the same bits");
   add_objective_option(app, wanted.objective);
   add_slowdown_option(app, wanted.max_slowdown);
   add_device_memory_option(app, wanted.device_memory_bytes);
