@@ -327,7 +327,8 @@ Measurement measure_model(World& world, const MakeWorkload& make,
 
 /// How one training compares with another of the same steps.
 struct Comparison {
-  std::string against;  ///< `uncut`, `plain loop` or `serial executor`.
+  /// `uncut`, `plain loop`, `serial executor`; of shards `one process with all shards`, `whole model`.
+  std::string against;
   bool must_be_bitwise = true;
   bool is_bitwise = true;
   bool is_finite = true;         ///< The other's losses are; else equal bits say little.
@@ -337,10 +338,10 @@ struct Comparison {
   // Known where bits may differ.
   double worst_gradient = 0;  ///< Of the first step, |difference| / |norm| of a tensor.
   double worst_weight = 0;    ///< After the last step, likewise.
+  double gradient_limit = 1e-6;
   double weight_limit = std::numeric_limits<double>::infinity();
 
-  /// The same bits, or where those are not promised: losses to 1e-5, gradients to 1e-6 (of shards
-  /// beside the `whole model` 1e-5), weights to `weight_limit`.
+  /// The same bits, or where those are not promised: losses to 1e-5, gradients and weights to their limits.
   bool passes() const;
 };
 

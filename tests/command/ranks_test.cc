@@ -266,7 +266,7 @@ TEST_F(RankTest, VerifyShardsOfTensors) {
   const auto verified = run({"--model", "transformer", "verify", "--batch", "8", "--microbatch",
                              "2", "--lanes", "2", "--shards", "2", "--steps", "2"});
   EXPECT_THAT(verified->out(), HasSubstr("2 shards on 2 ranks"));
-  EXPECT_THAT(verified->out(), HasSubstr("against all shards in one process: same bits"));
+  EXPECT_THAT(verified->out(), HasSubstr("against one process with all shards: same bits"));
   EXPECT_THAT(verified->out(), HasSubstr("against whole model: within tolerance"));
 }
 

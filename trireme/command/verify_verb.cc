@@ -102,7 +102,11 @@ int verify_shard(const VerifyVerbOptions& options, const Context& context, World
   }
   text += fmt::format("a step took {:.1f} ms on rank 0, {:.1f} ms of the whole model alone\n",
                       result.shard_step_ms, result.model_step_ms);
-  print(context, json, text);
+  print(context,
+        {{"comparisons", json},
+         {"shard_step_ms", result.shard_step_ms},
+         {"model_step_ms", result.model_step_ms}},
+        text);
   return passes ? 0 : 1;
 }
 

@@ -141,8 +141,6 @@ namespace trireme {
 
 bool Comparison::passes() const {
   if (must_be_bitwise) return is_bitwise;
-  // Shards add up in another order than the whole model, a plain loop in the same one.
-  const double gradient_limit = against == "whole model" ? 1e-5 : 1e-6;
   // Written so that NaN fails.
   return has_all && worst_loss <= 1e-5 && worst_gradient <= gradient_limit &&
          worst_weight <= weight_limit;

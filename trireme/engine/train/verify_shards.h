@@ -27,7 +27,7 @@ struct ShardVerification {
 
 /// Trains the workload by ranks with as many of the shards each, and compares them bit by bit with all shards in one process:
 /// losses, gradients and weights, those of split parameters by part. That process is compared with the whole model: losses to
-/// 1e-5, first gradients to 1e-6 of the norm of all gradients, weights to 1e-5 of that of all weights under sgd.
+/// 1e-5, first gradients to 1e-5 of the norm of all gradients, weights to 1e-5 of that of all weights under sgd.
 ///
 /// Errors   kInvalidArgument where ranks do not divide the shards into equal powers of two, nothing can be split, or the
 ///          optimizer takes norms (of gradients, to clip them; of parameters), which shards would have to sum.
