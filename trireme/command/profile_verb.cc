@@ -18,12 +18,12 @@ struct ProfileVerbOptions {
 
 /// One rank's part.
 int profile_rank(const ProfileVerbOptions& options, const Context& context, World& world) {
+  topology::Topology before;
+  if (world.rank() == 0) before = topology::load_if_any(options.topology);
   const auto [graph, profile, topology] = measure_model(world, context.workload(), options.measure);
   if (world.rank() != 0) return 0;
   const std::string sha256 = profile.save(options.out);
-  topology::save(
-      topology::with_links_and_parts_of(topology::load_if_any(options.topology), topology.value()),
-      options.topology);
+  topology::save(topology::with_links_and_parts_of(before, topology.value()), options.topology);
   print(
       context,
       {{"file", options.out},

@@ -22,7 +22,8 @@ struct TopologyVerbOptions {
 int detect_rank(const TopologyVerbOptions& options, const Context& context, World& world) {
   topology::Topology found = session::detected_topology(world, options.detect);
   if (world.rank() != 0) return 0;
-  found = topology::with_speeds_of(topology::load_if_any(options.out), std::move(found));
+  found =
+      topology::with_speeds_and_own_links_of(topology::load_if_any(options.out), std::move(found));
   const std::string sha256 = topology::save(found, options.out);
   print(context,
         {{"file", options.out}, {"sha256", sha256}, {"topology", topology::to_json(found)}},
@@ -47,7 +48,8 @@ Body add_topology(CLI::App& app, Context& context) {
   app.footer(
       "Example: trireme topology detect --ranks 2 --out topology.json\n"
       "Between hosts it takes about a second: all of them send at once, which says what their "
-      "network cards carry. Speeds of ranks that `profile` measured and the file has stay.");
+      "network cards carry. Speeds of ranks and links that the file has stay, but those of the "
+      "network cards.");
   return [options, &context] {
     return run_in_world(context, options->ranks,
                         [&](World& world) { return detect_rank(*options, context, world); });

@@ -35,13 +35,6 @@ TEST(HostPartsTest, NumbersOfCoresMayHaveHoles) {
   EXPECT_EQ(topology.hosts[0].num_cores, 10) << "never fewer than before";
 }
 
-TEST(HostPartsTest, SpeedsOfCards) {
-  EXPECT_DOUBLE_EQ(gb_per_s_of_card("100000\n"), 12.5);
-  EXPECT_DOUBLE_EQ(gb_per_s_of_card("800000"), 100);
-  for (const char* unknown : {"", "-1\n", "0", "4294967295\n"})
-    EXPECT_EQ(gb_per_s_of_card(unknown), 0) << unknown;
-}
-
 TEST(HostPartsTest, GpusAreWhatComputes) {
   constexpr unsigned kNvidia = 0x10de, kAspeed = 0x1a03, kHuawei = 0x19e5;
   EXPECT_TRUE(is_gpu(0x0302, kNvidia));

@@ -35,11 +35,12 @@ TEST(RankSpeedsTest, OfTwoRanksEachIsComparedWithTheOther) {
   EXPECT_THAT(speeds({100, 85, 120}), ElementsAre(1, 1.2, 0.85));
 }
 
+// One has much more to do, and so takes longer.
 TEST(RankSpeedsTest, AllRanksKnowThoseOfAll) {
   std::array<std::vector<double>, 3> found;
   const std::vector<Recorded> recorded = [] {
     std::vector<Recorded> all;
-    for (int rank = 0; rank < 3; ++rank) all.emplace_back("mlp");
+    for (const char* model : {"mlp", "resnet", "mlp"}) all.emplace_back(model);
     return all;
   }();
   run_ranks(3, [&](transport::Endpoint& endpoint, const BusyRanks& ranks) {
@@ -48,7 +49,10 @@ TEST(RankSpeedsTest, AllRanksKnowThoseOfAll) {
     found[endpoint.rank()] =
         rank_speeds({own.recording, own.batch, ranks}, quick(), program::Capture::kOff);
   });
-  EXPECT_EQ(found[0].size(), 3U);
+  ASSERT_EQ(found[0].size(), 3U);
+  EXPECT_LT(found[0][1], 0.5);
+  EXPECT_GT(found[0][0], 0.5);
+  EXPECT_GT(found[0][2], 0.5);
   EXPECT_EQ(found[1], found[0]);
   EXPECT_EQ(found[2], found[0]);
 }

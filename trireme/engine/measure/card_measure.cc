@@ -14,16 +14,16 @@ namespace {
 constexpr transport::Tag kCardMessages = 0x63617264;  // nothing else is under way meanwhile
 
 /// From a rank of a host to one of another.
-struct Lane {
+struct Flow {
   int from = 0, to = 0;
 };
 
 /// Who sends to whom: each host to the one `shift` places on.
 ///
-/// As many lanes from each host as the host of most ranks has ranks, so that all send and get as much.
+/// As many flows from each host as the host of most ranks has ranks, so that all send and get as much.
 struct Ring {
-  int lanes_per_host = 0;
-  std::vector<Lane> lanes;
+  int flows_per_host = 0;
+  std::vector<Flow> flows;
 };
 
 Ring make_ring(const topology::Topology& topology, int shift) {
@@ -32,11 +32,11 @@ Ring make_ring(const topology::Topology& topology, int shift) {
     hosts[topology.ranks[r].host].push_back(r);
   std::size_t most = 0;
   for (const std::vector<int>& ranks : hosts) most = std::max(most, ranks.size());
-  Ring ring{.lanes_per_host = static_cast<int>(most), .lanes = {}};
+  Ring ring{.flows_per_host = static_cast<int>(most), .flows = {}};
   for (std::size_t h = 0; h < hosts.size(); ++h) {
     const std::vector<int>&ranks = hosts[h], &next = hosts[(h + shift) % hosts.size()];
     for (std::size_t i = 0; i < most; ++i)
-      ring.lanes.push_back({ranks[i % ranks.size()], next[i % next.size()]});
+      ring.flows.push_back({ranks[i % ranks.size()], next[i % next.size()]});
   }
   return ring;
 }
@@ -59,7 +59,7 @@ class CardTimer {
         topology_(topology),
         sent_(static_cast<std::size_t>(bytes), std::byte{1}) {}
 
-  /// By host, seconds until all that is sent to it has come. num_messages: of each lane, by host that sends.
+  /// By host, seconds until all that is sent to it has come. num_messages: of each flow, by host that sends.
   ///
   /// Nobody waits for a message to send the next: hosts are as fast as their cards, not as the slowest.
   std::vector<double> seconds(const Ring& ring, const std::vector<int>& num_messages) {
@@ -90,24 +90,24 @@ class CardTimer {
 
   /// All that comes to this rank.
   std::vector<Message> post(const Ring& ring, const std::vector<int>& num_messages) {
-    received_.resize(ring.lanes.size());
+    received_.resize(ring.flows.size());
     std::vector<Message> messages;
-    for (std::size_t l = 0; l < ring.lanes.size(); ++l) {
-      const Lane lane = ring.lanes[l];
-      if (lane.to != endpoint_.rank()) continue;
+    for (std::size_t l = 0; l < ring.flows.size(); ++l) {
+      const Flow flow = ring.flows[l];
+      if (flow.to != endpoint_.rank()) continue;
       received_[l].resize(sent_.size());
       const auto place = [&buffer = received_[l]](std::size_t) { return std::span(buffer); };
-      for (int m = 0; m < num_messages[topology_.ranks[lane.from].host]; ++m)
-        messages.push_back({lane.from, channel(lane.from).recv(place)});
+      for (int m = 0; m < num_messages[topology_.ranks[flow.from].host]; ++m)
+        messages.push_back({flow.from, channel(flow.from).recv(place)});
     }
     return messages;
   }
 
-  /// Two messages of each lane are under way at once.
+  /// Two messages of each flow are under way at once.
   void send(const Ring& ring, const std::vector<int>& num_messages) {
     std::vector<int> peers;
-    for (const Lane& lane : ring.lanes) {
-      if (lane.from == endpoint_.rank()) peers.push_back(lane.to);
+    for (const Flow& flow : ring.flows) {
+      if (flow.from == endpoint_.rank()) peers.push_back(flow.to);
     }
     std::vector<Message> before, last;
     for (int m = 0; m < num_messages[topology_.ranks[endpoint_.rank()].host]; ++m) {
@@ -130,7 +130,7 @@ class CardTimer {
   const BusyRanks& ranks_;
   const topology::Topology& topology_;
   std::vector<std::byte> sent_;
-  std::vector<std::vector<std::byte>> received_;  ///< By lane.
+  std::vector<std::vector<std::byte>> received_;  ///< By flow.
 };
 
 }  // namespace
@@ -154,7 +154,7 @@ std::vector<double> measure_cards(transport::Endpoint& endpoint, const BusyRanks
     const std::vector<double> seconds = timer.seconds(ring, num_messages);
     for (std::size_t h = 0; h < num_hosts; ++h) {
       const double bytes =
-          static_cast<double>(options.message_bytes) * ring.lanes_per_host * num_messages[h];
+          static_cast<double>(options.message_bytes) * ring.flows_per_host * num_messages[h];
       const double gb_per_s = bytes / seconds[to(h)] / 1e9;
       for (const std::size_t host : {h, to(h)}) best[host] = std::max(best[host], gb_per_s);
     }

@@ -3,13 +3,12 @@
 #include <hwloc.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <set>
 #include <utility>
 
-#include "trireme/base/kernel_files.h"
 #include "trireme/error.h"
+#include "trireme/wire/system/interfaces.h"
 
 namespace trireme::measure {
 namespace {
@@ -77,9 +76,8 @@ std::vector<topology::HostDevice> devices_of(hwloc_topology_t machine,
   std::vector<topology::HostDevice> devices;
   const auto add = [&](hwloc_obj_t object, topology::HostDeviceKind kind, const std::string& name) {
     const bool is_card = kind == topology::HostDeviceKind::kNetwork;
-    const double speed =
-        is_card ? gb_per_s_of_card(kernel_file("/sys/class/net/" + name + "/speed")) : 0;
-    devices.push_back({name, kind, numa_node_of(machine, object, nodes), speed});
+    const int megabits = is_card ? transport::megabits_of_interface(name).value_or(0) : 0;
+    devices.push_back({name, kind, numa_node_of(machine, object, nodes), megabits / 8e3});
   };
   for (hwloc_obj_t object = nullptr; (object = hwloc_get_next_osdev(machine, object)) != nullptr;) {
     if (object->attr->osdev.type == HWLOC_OBJ_OSDEV_NETWORK)
@@ -101,12 +99,6 @@ std::vector<topology::HostDevice> devices_of(hwloc_topology_t machine,
 }
 
 }  // namespace
-
-double gb_per_s_of_card(const std::string& speed) {
-  constexpr double kMostMegabits = 1e7;
-  const double megabits = std::strtod(speed.c_str(), nullptr);
-  return megabits > 0 && megabits <= kMostMegabits ? megabits / 8000 : 0;
-}
 
 bool is_gpu(unsigned pci_class, unsigned vendor) {
   constexpr unsigned kVga = 0x0300, k3d = 0x0302, kOtherDisplay = 0x0380, kAccelerator = 0x1200;

@@ -22,10 +22,6 @@ HostParts host_parts(const std::string& synthetic = "");
 /// Raises the number of cores to the last of `parts`: numbers of cores may have holes.
 void add_parts(HostParts parts, topology::Host& host);
 
-/// GB/s of a network card. speed: in Mbit/s, as /sys/class/net says it. 0 where that is no speed: empty, -1 or, of some
-/// drivers, 4294967295, as of virtual cards and those without a cable.
-double gb_per_s_of_card(const std::string& speed);
-
 /// Whether a device of PCI computes: 3D controllers and accelerators; of VGA controllers those of NVIDIA, AMD and Intel, as
 /// others are for the console alone. pci_class: with its subclass, 0x0302.
 bool is_gpu(unsigned pci_class, unsigned vendor);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "trireme/error.h"
 #include "trireme/plan/topology/topology_json.h"
 
 namespace trireme::topology {
@@ -15,9 +14,14 @@ bool are_same_places(const Topology& a, const Topology& b) {
          });
 }
 
-Topology with_speeds_of(const Topology& before, Topology found) {
+Topology with_speeds_and_own_links_of(const Topology& before, Topology found) {
   if (!are_same_places(before, found)) return found;
   for (std::size_t r = 0; r < found.ranks.size(); ++r) found.ranks[r].speed = before.ranks[r].speed;
+  for (const SharedLink& link : before.shared_links) {
+    const bool is_found = std::ranges::find(found.shared_links, link.name, &SharedLink::name) !=
+                          found.shared_links.end();
+    if (!is_found) found.shared_links.push_back(link);
+  }
   return found;
 }
 
@@ -33,11 +37,7 @@ Topology with_links_and_parts_of(const Topology& before, Topology found) {
 }
 
 Topology load_if_any(const std::filesystem::path& path) {
-  try {
-    return load(path);
-  } catch (const Error&) {
-    return {};
-  }
+  return std::filesystem::exists(path) ? load(path) : Topology();
 }
 
 }  // namespace trireme::topology
