@@ -1,6 +1,8 @@
 #include "trireme/base/random.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numbers>
 
 namespace trireme {
 namespace {
@@ -33,6 +35,13 @@ std::uint64_t stream_seed(std::uint64_t seed, std::string_view name) {
     seed = mix(seed, word, position++);
   }
   return mix(seed, name.size(), position);
+}
+
+std::array<double, 2> normal_pair(std::uint32_t first, std::uint32_t second) {
+  const auto uniform = [](std::uint32_t word) { return (word + 0.5) / 4294967296.0; };
+  const double radius = std::sqrt(-2 * std::log(uniform(first)));
+  const double angle = 2 * std::numbers::pi * uniform(second);
+  return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
 std::uint64_t NodeStream::of_node(std::int64_t node_id) const {

@@ -32,6 +32,11 @@ std::uint64_t stream_seed(std::uint64_t seed, std::initializer_list<std::uint64_
 /// As above for a name, taken as bytes; for streams that belong to a parameter.
 std::uint64_t stream_seed(std::uint64_t seed, std::string_view name);
 
+/// Two normal numbers of two random words.
+///
+/// Source   Box and Muller, "A note on the generation of random normal deviates", 1958, of (word + 1/2) / 2^32.
+std::array<double, 2> normal_pair(std::uint32_t first, std::uint32_t second);
+
 /// Stream of a random node (docs/concepts/equality.md): (seed, step, global microbatch, node id).
 struct NodeStream {
   std::uint64_t seed;

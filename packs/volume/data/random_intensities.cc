@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <numbers>
 
 #include "trireme/base/random.h"
 #include "trireme/error.h"
@@ -26,12 +25,10 @@ double drawn(std::uint64_t stream, double probability, std::array<double, 2> ran
 }
 
 /// Two normal numbers.
-std::array<double, 2> normal_pair(std::uint64_t index, Key key) {
+std::array<double, 2> noise_pair(std::uint64_t index, Key key) {
   const auto words = philox(
       {static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), 1, 0}, key);
-  const double radius = std::sqrt(-2 * std::log((words[0] + 1.0) * 0x1p-32));
-  const double angle = 2 * std::numbers::pi * (words[1] * 0x1p-32);
-  return {radius * std::cos(angle), radius * std::sin(angle)};
+  return normal_pair(words[0], words[1]);
 }
 
 void require_option(bool is_good, const char* name, double value, const char* expected) {
@@ -73,7 +70,7 @@ void RandomIntensities::apply(std::int64_t first, std::span<float> values) const
   std::array<double, 2> pair = {};
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::uint64_t place = begin + i;
-    if (i == 0 || place % 2 == 0) pair = normal_pair(place / 2, noise_key_);
+    if (i == 0 || place % 2 == 0) pair = noise_pair(place / 2, noise_key_);
     values[i] += static_cast<float>(deviation_ * pair[place % 2]);
   }
 }

@@ -26,9 +26,8 @@ void check_intensities(const RandomIntensityOptions& options);
 ///
 ///     brightness   word 0 of philox({}, its stream) says whether, word 1 by which factor
 ///     noise        word 0 of philox({}, its stream) says whether, word 1 of which deviation; values 2 i and 2 i + 1 get the two
-///                  normal numbers of words 0 and 1 of philox({lower half of i, upper half, 1, 0}, its stream)
-///
-/// Source   Box and Muller, "A note on the generation of random normal deviates", 1958; in f64, rounded to f32.
+///                  numbers of normal_pair(words 0 and 1 of philox({lower half of i, upper half, 1, 0}, its stream)), in f64,
+///                  rounded to f32
 class RandomIntensities {
  public:
   RandomIntensities(const RandomIntensityOptions& options, std::uint64_t brightness_stream,

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 
@@ -109,6 +110,65 @@ TEST(SharedLinks, TimeNeverStepsBack) {
       now = links.next_us();
       ASSERT_FALSE(links.take_done(now).empty()) << round << " " << event;
       ASSERT_GE(links.next_us(), now) << round << " " << event;
+    }
+  }
+}
+
+/// When transfers that all begin at 0 are done: their levels rise together in small steps, each until it is as fast as alone or
+/// passes a full link. Slow, and by the definition alone.
+std::vector<double> done_by_small_steps(const std::vector<double>& links,
+                                        const std::vector<Transfer>& transfers) {
+  std::vector<double> left(transfers.size(), 1), done(transfers.size());
+  const auto most = [](const Transfer& transfer) {
+    double bytes = 0;
+    for (const Load& load : transfer.loads) bytes = std::max(bytes, load.bytes);
+    return bytes;
+  };
+  double now = 0;
+  while (std::ranges::any_of(left, [](double part) { return part > 0; })) {
+    std::vector<double> rates(transfers.size()), used(links.size());
+    for (double level = 0, step = 1e-4; level < 10; level += step) {
+      for (std::size_t t = 0; t < transfers.size(); ++t) {
+        const double more = step / most(transfers[t]);
+        const bool has_room = std::ranges::all_of(transfers[t].loads, [&](const Load& load) {
+          return used[load.link] + more * load.bytes <= links[load.link];
+        });
+        if (left[t] <= 0 || !has_room || rates[t] + more > 1 / transfers[t].alone_us) continue;
+        rates[t] += more;
+        for (const Load& load : transfers[t].loads) used[load.link] += more * load.bytes;
+      }
+    }
+    double next = SharedLinks::kNever;
+    for (std::size_t t = 0; t < transfers.size(); ++t) {
+      if (left[t] > 0) next = std::min(next, left[t] / rates[t]);
+    }
+    now += next;
+    for (std::size_t t = 0; t < transfers.size(); ++t) {
+      if (left[t] <= 0) continue;
+      left[t] -= next * rates[t];
+      if (left[t] < 1e-9) left[t] = 0, done[t] = now;
+    }
+  }
+  return done;
+}
+
+TEST(SharedLinks, AreFairByTheDefinition) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 12; ++round) {
+    const std::vector<double> bytes_per_us = {1, 2, 1.5};
+    std::vector<Transfer> transfers;
+    std::vector<std::pair<int, Transfer>> queued;
+    for (int t = 0; t < 5; ++t) {
+      const auto bytes = [&] { return static_cast<double>(1 + random() % 4); };
+      const int first = static_cast<int>(random() % 3);
+      Transfer transfer{bytes() / 3, {{first, bytes()}}};
+      if (random() % 2 == 0) transfer.loads.push_back({(first + 1) % 3, bytes()});
+      queued.push_back({t, transfer});
+      transfers.push_back(std::move(transfer));
+    }
+    const std::vector<double> expected = done_by_small_steps(bytes_per_us, transfers);
+    for (const auto& [queue, done] : play(SharedLinks(bytes_per_us, 5), queued)) {
+      EXPECT_NEAR(done.at(0), expected[queue], 0.01 * expected[queue]) << round << " " << queue;
     }
   }
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <numeric>
 #include <string>
 
@@ -32,10 +31,8 @@ void check(const Stragglers& stragglers) {
 /// A number in (0, 1) of 32 random bits.
 double uniform(std::uint32_t bits) { return (bits + 0.5) / 4294967296.0; }
 
-/// A normal number, by the method of Box and Muller.
 double normal(std::uint64_t bits) {
-  const double radius = std::sqrt(-2 * std::log(uniform(static_cast<std::uint32_t>(bits >> 32))));
-  return radius * std::cos(2 * std::numbers::pi * uniform(static_cast<std::uint32_t>(bits)));
+  return normal_pair(static_cast<std::uint32_t>(bits >> 32), static_cast<std::uint32_t>(bits))[0];
 }
 
 /// What a rank's work takes in a step.
