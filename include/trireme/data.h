@@ -186,6 +186,7 @@ struct SkipOptions {
 /// What replaces a sample depends on the files alone: it is the same on all ranks and threads, in every visit and after a
 /// resume. Other errors, as of a file that is gone, may be one machine's, and are never skipped. When reading fails is each
 /// process's own matter, as it counts what it has met; so a run may end, but never differ. Of a mixture, wrap its parts.
+/// Fields that are of another kind from some shard on are damage too: a small budget finds them.
 ///
 /// Errors   of `read` and `lengths_of`: those of the source; kCorruptData with the sample's own message beyond the budget,
 ///          or where no sample can replace it; kIo for the quarantine file. kInvalidArgument for a budget below 0.
@@ -220,7 +221,8 @@ struct PackOptions {
 ///          own (pack its parts instead), fields with other dimensions that differ than the first, or names as above, numbers
 ///          out of range, and a sample longer than a row, naming it. Of `lengths_of` of the source. Of `read`: those of the source,
 ///          and kInvalidArgument for a sample whose lengths are others than before.
-/// Cost     asks for the lengths of all samples once; 8 bytes of memory a sample, and 8 a row.
+/// Cost     blocks: asks for the lengths of all samples once, in every process, and looks at up to `open_rows` rows for each; 8
+///          bytes of memory a sample and 8 a row, twice as many until it returns.
 std::shared_ptr<const Source> pack(std::shared_ptr<const Source> source,
                                    const PackOptions& options = {});
 
@@ -247,8 +249,9 @@ class RecordSource {
   /// The bytes of a field: a pure function of the arguments, as long as nobody changes the files.
   ///
   /// Errors   kInvalidArgument where the record has no such field; kIo and kCorruptData, naming
-  ///          file and record, where the file is gone or not what it was; kTimeout and
-  ///          kResourceExhausted where it has to be fetched again. Blocking.
+  ///          file and record, where the file is gone or not what it was, or the field is of another
+  ///          kind than in the first shard (a text for a number; lines of JSON and TFRecord);
+  ///          kTimeout and kResourceExhausted where it has to be fetched again. Blocking.
   virtual std::vector<std::byte> read(std::int64_t index, std::string_view field) const = 0;
 
   /// A record in words, for messages: its file, and where it lies there.

@@ -132,6 +132,7 @@ def evaluate_coco(
 def have_one_layout(a: torch.Tensor, b: torch.Tensor) -> bool: ...
 def image_source(
     paths: collections.abc.Sequence[os.PathLike[str] | str],
+    form: str,
     classes: collections.abc.Sequence[str],
     image_field: str,
     label_field: str,
@@ -139,7 +140,7 @@ def image_source(
     has_i64_labels: bool,
     size: int,
     shorter: int,
-    random: collections.abc.Sequence[float] | None,
+    random: collections.abc.Mapping[str, float] | None,
     mean: tuple[float, float, float],
     deviation: tuple[float, float, float],
     has_bytes: bool,
@@ -207,6 +208,12 @@ def sgd(
 ) -> None: ...
 def utterance_source(
     paths: collections.abc.Sequence[os.PathLike[str] | str],
+    form: str,
+    audio_field: str,
+    path_field: str,
+    text_field: str,
+    text_key: str,
+    is_checked: bool,
     alphabet: str,
     sample_rate: int,
     n_fft: int,
@@ -214,7 +221,7 @@ def utterance_source(
     hop_length: int,
     n_mels: int,
     is_normalized: bool,
-    has_masks: bool,
+    masks: collections.abc.Mapping[str, float] | None,
     stack: int,
     subsample: int,
     max_seconds: float,
@@ -227,7 +234,7 @@ def volume_source(
     patch: tuple[int, int, int],
     intensities: tuple[float, float, float, float],
     spacing: tuple[float, float, float] | None,
-    is_random: bool,
+    random: collections.abc.Mapping[str, float] | None,
     seed: int,
     keep_bytes: int,
 ) -> trireme._core.Source: ...

@@ -10,7 +10,7 @@ torch.export, and have a gradient, once. Formulas, sources and cost: packs/speec
 import torch
 
 from trireme import libraries
-from trireme.pack_sources import open_utterances
+from trireme.pack_sources import SpecAugment, open_utterances
 from trireme.word_errors import align_words, cer, count_word_errors, wer
 
 libraries.load("trireme_speech")
@@ -18,6 +18,7 @@ _ops = torch.ops.trireme
 
 __all__ = [
     "RNNTLoss",
+    "SpecAugment",
     "align_words",
     "cer",
     "count_word_errors",

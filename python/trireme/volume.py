@@ -12,6 +12,7 @@ import numpy as np
 
 from trireme import _packs
 from trireme._packs import Components
+from trireme.pack_sources import RandomPatch as RandomPatch
 from trireme.pack_sources import open_volumes as open_volumes
 
 _IN_3D = {6: 6, 18: 18, 26: 26}

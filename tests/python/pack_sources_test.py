@@ -49,7 +49,7 @@ def test_an_evaluations_images_are_those_of_the_files(tmp_path: Path) -> None:
     assert photos.classes == ["cat", "dog"]
     assert [int(one["label"]) for one in photos] == [0] * 4 + [1] * 4
     expected = torch.from_numpy(levels).permute(0, 3, 1, 2)
-    raw = vision.open_images(tmp_path, as_bytes=True, **whole)
+    raw = vision.open_images(tmp_path, has_bytes=True, **whole)
     assert torch.equal(torch.stack([one["image"] for one in raw]), expected)
     mean = torch.tensor([0.485, 0.456, 0.406]).reshape(3, 1, 1)
     std = torch.tensor([0.229, 0.224, 0.225]).reshape(3, 1, 1)
@@ -62,7 +62,7 @@ def test_crops_are_functions_of_seed_and_visit(tmp_path: Path) -> None:
 
     def crops(seed: int, **options: Any) -> Any:
         return vision.open_images(
-            [tmp_path], size=8, seed=seed, random_crop=vision.RandomCrop(**options)
+            [tmp_path], size=8, seed=seed, random=vision.RandomCrop(**options)
         )
 
     photos = crops(1)
@@ -74,6 +74,10 @@ def test_crops_are_functions_of_seed_and_visit(tmp_path: Path) -> None:
     assert torch.equal(flipped.flip(2), crops(1, flip_probability=0, **whole)[2]["image"])
     with pytest.raises(trireme.Error, match="area"):
         crops(1, min_area=2)
+    with pytest.raises(ValueError, match="'text' or 'i64'"):
+        vision.open_images(tmp_path, label_form="i32")  # type: ignore[arg-type]
+    with pytest.raises(trireme.Error, match="no form of records 'zip'"):
+        vision.open_images(tmp_path, form="zip")
 
 
 class Read(torch.utils.data.Dataset[dict[str, torch.Tensor]]):
@@ -106,7 +110,7 @@ def test_a_session_trains_on_images(tmp_path: Path) -> None:
 
 def test_crops_beneath_what_augments_are_those_of_the_epoch(tmp_path: Path) -> None:
     write_images(tmp_path)
-    photos = vision.open_images(tmp_path, size=8, random_crop=vision.RandomCrop())
+    photos = vision.open_images(tmp_path, size=8, random=vision.RandomCrop())
     same = trireme.Repeated(photos, 2, augment=lambda sample, generator: sample)
     source, _ = to_source(same)
     for visit in range(4):
@@ -135,6 +139,19 @@ def test_audio_is_samples_at_their_own_lengths(tmp_path: Path) -> None:
         torch.testing.assert_close(sample["features"].mean(0), torch.zeros(20), atol=1e-4, rtol=0)
     with pytest.raises(trireme.Error, match="'S'"):
         speech.open_utterances(manifest, "GO")
+    masked = speech.open_utterances(
+        manifest,
+        alphabet,
+        n_mels=20,
+        text_field="text",
+        is_checked=True,
+        masks=speech.SpecAugment(n_time_masks=0, n_freq_masks=3, freq_mask_param=9),
+    )
+    zeros = [int((masked.sample(1, visit)["features"] == 0).all(0).sum()) for visit in range(8)]
+    assert max(zeros) > 0
+    assert len(set(zeros)) > 1
+    with pytest.raises(trireme.Error, match="words"):
+        speech.open_utterances(manifest, alphabet, text_field="words")
     row = SourceSamples(to_source(trireme.Packed(spoken, max_segments=2))[0])[0]
     assert row["tokens_lengths"].tolist() == [2, 0]
     with pytest.raises(TypeError, match="give it as it is"):
@@ -170,6 +187,18 @@ def test_volumes_are_resampled_as_torch_does_it(tmp_path: Path) -> None:
     )
     nearest = nn.functional.interpolate(torch.from_numpy(label).float()[None, None], shape)
     assert torch.equal(sample["label"], nearest[0, 0].to(torch.uint8))
-    random = volume.open_volumes(*folders, patch=(4, 4, 4), is_random=True, seed=2)
+    random = volume.open_volumes(*folders, patch=(4, 4, 4), random=volume.RandomPatch(), seed=2)
     assert torch.equal(random.sample(0, 3)["image"], random.sample(0, 3)["image"])
     assert not torch.equal(random.sample(0, 3)["image"], random.sample(0, 4)["image"])
+    still: dict[str, Any] = {"foreground_share": 0, "flip_probability": 0, "noise_probability": 0}
+    bright = [
+        volume.open_volumes(
+            *folders,
+            patch=(4, 4, 4),
+            random=volume.RandomPatch(
+                **still, brightness_probability=1, brightness_low=factor, brightness_high=factor
+            ),
+        )[0]["image"]
+        for factor in (1.0, 2.0)
+    ]
+    torch.testing.assert_close(bright[1], 2 * bright[0])

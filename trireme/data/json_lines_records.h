@@ -28,8 +28,9 @@ namespace trireme::data {
 class JsonLinesRecords : public RecordSource {
  public:
   /// Errors   those of ShardFiles; kCorruptData, naming shard and line, for an empty line, one that has no object, or a
-  ///          first or last one that is not valid JSON, or has a field of another kind than the first one that had it. Of
-  ///          `read`: the same for the line that is read.
+  ///          first or last one that is not valid JSON. Of `read`: the same for the line that is read, and kCorruptData,
+  ///          naming shard, line and field, where the field is of another kind than in the first line that had it, of the
+  ///          first and last ones of shards.
   explicit JsonLinesRecords(std::vector<std::filesystem::path> shards,
                             const UnpackOptions& packed = {});
 

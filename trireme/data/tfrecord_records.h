@@ -25,9 +25,9 @@ namespace trireme::data {
 /// Source   tensorflow.org, "TFRecord and tf.train.Example".
 class TfrecordRecords : public RecordSource {
  public:
-  /// Errors   those of ShardFiles; kCorruptData, naming shard and record, where a length does not match its checksum, a
-  ///          shard is cut off, or its first record has a feature of another kind than the first one that had it.
-  ///          Of `read`: the same of the record that is read.
+  /// Errors   those of ShardFiles; kCorruptData, naming shard and record, where a length does not match its checksum, or
+  ///          a shard is cut off. Of `read`: the same of the record that is read, and kCorruptData, naming shard, record and
+  ///          feature, where it is of another kind than in the first record of a shard that had it.
   explicit TfrecordRecords(std::vector<std::filesystem::path> shards,
                            const UnpackOptions& packed = {});
 
