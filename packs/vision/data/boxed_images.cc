@@ -224,7 +224,8 @@ std::vector<std::byte> BoxedImages::read(const BoxedImage& image) const {
 }
 
 std::string BoxedImages::place_of(const BoxedImage& image) const {
-  return records ? records->name(image.record) : "'" + (folder / image.name).string() + "'";
+  if (!records) return "'" + (folder / image.name).string() + "'";
+  return records->name(image.record) + ", field '" + image.field + "'";
 }
 
 std::int64_t BoxedImages::most_boxes() const {

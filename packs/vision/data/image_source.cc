@@ -82,14 +82,14 @@ bool ImageSource::is_flipped(data::Sample sample) const {
 }
 
 void ImageSource::read_image(data::Sample sample, float* out) const {
+  const auto& field = images_.image_fields[static_cast<std::size_t>(sample.index)];
   const auto read = [&] {
     data::ReadTimer timer("read");
-    const auto& field = images_.image_fields[static_cast<std::size_t>(sample.index)];
     auto bytes = images_.records->read(sample.index, field);
     timer.add_bytes(std::ssize(bytes));
     return bytes;
   };
-  const auto name = [&] { return images_.records->name(sample.index); };
+  const auto name = [&] { return images_.records->name(sample.index) + ", field '" + field + "'"; };
   const ImageSize size{.height = options_.size, .width = options_.size};
   Sampling sampling;
   const auto pixels = decoded_->get(sample, {read, name}, [&](ImageSize image) {

@@ -70,13 +70,13 @@ class Opening {
       if (named != classes.end()) return static_cast<std::int32_t>(named - classes.begin());
     }
     if (!number || *number < 0 || *number >= kMostClasses) {
-      refuse(index, "has class '" + text.substr(0, 80) +
-                        "', which is no number from 0 on, and no name of the " +
+      refuse(index, "has class '" + text.substr(0, 80) + "' as `" + options_.label_field +
+                        "`, which is no number from 0 on, and no name of the " +
                         std::to_string(classes.size()) + " classes that are given");
     }
     if (!classes.empty() && *number >= std::ssize(classes)) {
-      refuse(index, "has class " + std::to_string(*number) + "; there are " +
-                        std::to_string(classes.size()) + ", numbered from 0");
+      refuse(index, "has class " + std::to_string(*number) + " as `" + options_.label_field +
+                        "`; there are " + std::to_string(classes.size()) + ", numbered from 0");
     }
     return static_cast<std::int32_t>(*number);
   }
@@ -96,8 +96,8 @@ class Opening {
   std::string digits_of(std::int64_t index, const std::vector<std::byte>& bytes) const {
     std::int64_t number = 0;
     if (bytes.size() != sizeof number) {
-      refuse(index,
-             "has a class of " + std::to_string(bytes.size()) + " bytes; expected 8, an i64");
+      refuse(index, "has a class of " + std::to_string(bytes.size()) + " bytes as `" +
+                        options_.label_field + "`; expected 8, an i64");
     }
     std::memcpy(&number, bytes.data(), sizeof number);
     return std::to_string(number);

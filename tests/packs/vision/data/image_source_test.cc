@@ -182,14 +182,14 @@ TEST_F(ImageSourceTest, ADamagedImageIsNamedByFileOrShardAndRecord) {
   const Error in_folder = error_of([&] { sample_of(of_folder, {.index = 0}); });
   EXPECT_EQ(in_folder.kind(), ErrorKind::kCorruptData);
   EXPECT_THAT(in_folder.message(),
-              AllOf(HasSubstr("images/a/100.png': "), HasSubstr("expected a JPEG or PNG")));
+              HasSubstr("images/a/100.png', field 'png': expected a JPEG or PNG"));
   const std::string file = to_jpeg({30, 40}, paint({30, 40}, 3));
   data::write_tar(folder / "x.tar", {{"k7.jpg", file.substr(0, 500)}, {"k7.cls", "0"}});
   const ImageSource of_shard(open_images({folder / "x.tar"}), training());
   const Error in_shard = error_of([&] { sample_of(of_shard, {.index = 0}); });
   EXPECT_EQ(in_shard.kind(), ErrorKind::kCorruptData);
   EXPECT_THAT(in_shard.message(),
-              AllOf(HasSubstr("record 'k7' of '"), HasSubstr("x.tar': JPEG: ")));
+              AllOf(HasSubstr("record 'k7' of '"), HasSubstr("x.tar', field 'jpg': JPEG: ")));
   EXPECT_THAT(error_of([&] { sample_of(of_shard, {.index = 1}); }).message(),
               HasSubstr("no sample 1 among 1"));
 }

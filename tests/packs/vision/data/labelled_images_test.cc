@@ -94,7 +94,7 @@ TEST_F(LabelledImagesTest, ARecordWithoutImageOrClassIsNamed) {
     EXPECT_THAT(complaint({{"7.jpg", ""}, {"7.cls", label}}), HasSubstr("no number")) << label;
   }
   EXPECT_THAT(complaint({{"7.jpg", ""}, {"7.cls", "2"}}),
-              AllOf(HasSubstr("has class 2"), HasSubstr("there are 2")));
+              AllOf(HasSubstr("has class 2 as `cls`"), HasSubstr("there are 2")));
 }
 
 TEST_F(LabelledImagesTest, TheClassMayStandInAJsonMember) {
@@ -124,8 +124,9 @@ TEST_F(LabelledImagesTest, AJsonMemberWithoutAClassIsNamed) {
   EXPECT_THAT(complaint("{\"label\": "), HasSubstr("json of record"));
   EXPECT_THAT(complaint("[1]"), HasSubstr("a JSON object with 'label' as `json`"));
   EXPECT_THAT(complaint("{\"class\": 1}"), HasSubstr("a JSON object with 'label' as `json`"));
-  EXPECT_THAT(complaint("{\"label\": 2}"), HasSubstr("has class 2; there are 2"));
-  EXPECT_THAT(complaint("{\"label\": 0.5}"), HasSubstr("has class '0.5', which is no number"));
+  EXPECT_THAT(complaint("{\"label\": 2}"), HasSubstr("has class 2 as `json`; there are 2"));
+  EXPECT_THAT(complaint("{\"label\": 0.5}"),
+              HasSubstr("has class '0.5' as `json`, which is no number"));
   EXPECT_THAT(complaint("{\"label\": \"c\"}"), HasSubstr("no name of the 2 classes"));
 }
 
@@ -143,7 +144,8 @@ TEST_F(LabelledImagesTest, OfTfrecordTheClassIsEightBytes) {
   EXPECT_THAT(images.image_fields, ElementsAre("image/encoded"));
   options.label_field = "image/height";
   EXPECT_THAT(error_of([&] { open_images({path}, options); }).message(),
-              AllOf(HasSubstr("record 0 of '"), HasSubstr("a class of 16 bytes; expected 8")));
+              AllOf(HasSubstr("record 0 of '"),
+                    HasSubstr("a class of 16 bytes as `image/height`; expected 8")));
 }
 
 TEST_F(LabelledImagesTest, PathsThatAreNoImagesAreRefused) {
