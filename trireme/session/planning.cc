@@ -170,6 +170,15 @@ partition::PartitionOptions partition_options(const graph::Graph& graph,
   return asked;
 }
 
+/// The processor's time for the samples of a microbatch; 0 where threads that read have cores of their own, or samples are
+/// handed in.
+double reading_us(const train::StepReader& reader, const topology::Topology& topology,
+                  const measure::RepeatOptions& repeats, const measure::BusyRanks& ranks) {
+  if (reader.is_fed() || topology::has_cores_to_spare(topology)) return 0;
+  std::int64_t step = 0;
+  return measure::measure_reading([&] { reader.read(step++, 0); }, repeats, ranks);
+}
+
 }  // namespace
 
 MeasuredCosts measure_recorded(const Workload& workload, const record::Recording& recorded,
@@ -204,6 +213,7 @@ MeasuredCosts measure_recorded(const Workload& workload, const record::Recording
       measure::detect_topology(ranks, {.device_memory_bytes = options.device_memory_bytes,
                                        .threads = options.threads,
                                        .speed = speeds[ranks.rank()]}));
+  profile->step.read_us = reading_us(reader, *topology, what.nodes, ranks);
   return {Profile(std::move(profile)), Topology(std::move(topology))};
 }
 

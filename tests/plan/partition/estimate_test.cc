@@ -46,7 +46,8 @@ Model random_sample(std::mt19937& random) {
       graph::testing::make_random_graph(random(), 4 + static_cast<int>(random() % 20));
   Model model{graph, make_free_profile(graph)};
   model.profile.links = random_model(random, 5).profile.links;
-  model.profile.step = {3, 200, 10};
+  model.profile.step = {.optimizer_ns = 3, .fold_ns = 200, .copy_ns_per_byte = 10};
+  if (random() % 2 == 0) model.profile.step.read_us = static_cast<double>(random() % 9);
   for (profile::NodeCost& cost : model.profile.costs) {
     cost.forward_us = static_cast<double>(random() % 9);
     cost.input_us = static_cast<double>(random() % 9);

@@ -51,8 +51,13 @@ bool has_regions(const layout::Plan& plan) {
                              [](const layout::Stage& stage) { return !stage.regions.empty(); });
 }
 
+bool has_stage_copies(const layout::Plan& plan) {
+  return std::ranges::any_of(plan.stages,
+                             [](const layout::Stage& stage) { return !stage.copies.empty(); });
+}
+
 /// A memory that some plan just fits whose stages are whole: then one is found, though cuts for stages that keep all do not
-/// fit. In less memory only plans with regions fit, if any.
+/// fit. In less memory only plans with regions fit, or with copies in stages that `least_peak` did not choose, if any.
 TEST(LessMemory, FindsAPlanWhereOneFits) {
   std::mt19937 random(7);
   int num_cases = 0, num_other_cuts = 0, num_with_regions = 0;
@@ -88,8 +93,8 @@ TEST(LessMemory, FindsAPlanWhereOneFits) {
           partition(one.model.graph, one.model.profile, one.topology, one.options);
       EXPECT_LE(layout::largest_peak_bytes(less.prediction->peak_bytes),
                 one.options.device_memory_bytes);
-      EXPECT_TRUE(has_regions(less));
-      ++num_with_regions;
+      EXPECT_TRUE(has_regions(less) || has_stage_copies(less));
+      num_with_regions += has_regions(less);
     } catch (const Error& error) {
       EXPECT_THAT(error.message(), ::testing::HasSubstr("fits"));
     }

@@ -66,6 +66,7 @@ inline SearchCase random_search_case(std::mt19937& random, int max_nodes) {
       cost.input_us = times(random) / 10;
     }
   }
+  if (pick(2) == 0) one.model.profile.step.read_us = times(random) / 10;
   one.model.profile.links = random_links(random);
   one.options.replicas = 1 + pick(2);
   one.topology = layout::testing::random_topology(random, one.num_stages * one.options.replicas, 4);

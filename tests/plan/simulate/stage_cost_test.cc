@@ -97,6 +97,28 @@ TEST(StageCost, MessagesAndFoldsCostByTheProfile) {
   EXPECT_EQ(costs[0].work_us(), 1 + 1 + 2 + 2);
 }
 
+/// A rank whose stages take a field reads all of the sample, once, however many of its stages take some.
+TEST(StageCost, EachRankThatTakesAFieldReadsSamples) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {10}), y = b.input("y", {10});
+  const ValueId v = b.node("mul", {x, b.parameter("p", {10})}, b.batch({10}));
+  const ValueId h = b.node("relu", {v}, b.batch({10}));
+  b.loss(b.node("mul", {h, y}, b.batch({10})));
+  auto profile = make_free_profile(b.graph());
+  profile.step.read_us = 7;
+  layout::Plan plan = make_plan(b.graph(), {{1, 2}});
+  plan.stages[0].recompute = true;
+  auto costs = stage_costs(b.graph(), plan, profile);
+  EXPECT_EQ(costs[0].forward_us, 7);
+  EXPECT_EQ(costs[0].backward_us(), 0) << "recomputation keeps the fields";
+  EXPECT_EQ(costs[1].forward_us, 0);
+  EXPECT_EQ(costs[2].forward_us, 7);
+  plan.stages[2].position = 0;
+  costs = stage_costs(b.graph(), plan, profile);
+  EXPECT_EQ(costs[0].forward_us, 7);
+  EXPECT_EQ(costs[2].forward_us, 0);
+}
+
 /// v = p * x in stage 0, used in stages 1 and 2: sent twice; its gradient comes back along 2, 1, 0.
 TEST(StageCost, AValueGoesToEachConsumerAndItsGradientAlongTheChain) {
   GraphBuilder b;

@@ -158,6 +158,19 @@ TEST(Topology, MoreRanksThanCores) {
   EXPECT_EQ(shared_cores(topology), (std::vector<SharedCores>{{{0, 1, 2, 3}, 2, 2}}));
 }
 
+TEST(Topology, CoresToSpareAreOneMoreForEachRank) {
+  Topology topology;
+  topology.hosts = {{"a", 8, kGiB}};
+  topology.ranks.assign(2, {0, {0, 1, 2, 3}, 1});
+  EXPECT_TRUE(has_cores_to_spare(topology));
+  topology.ranks[1].threads = 2;
+  EXPECT_FALSE(has_cores_to_spare(topology)) << "three threads that compute, two that read";
+  topology.ranks[1].cores = {4, 5, 6};
+  EXPECT_TRUE(has_cores_to_spare(topology));
+  topology.ranks[0].cores = {0};
+  EXPECT_FALSE(has_cores_to_spare(topology));
+}
+
 constexpr std::int64_t kGibibyte = std::int64_t{1} << 30;
 
 TEST(TopologyShow, ListsRanksUnderTheirHosts) {

@@ -94,6 +94,12 @@ profile::FileCosts measure_files(const std::filesystem::path& folder, const Repe
   return {.write_ns_per_byte = costs[0], .read_ns_per_byte = costs[1]};
 }
 
+double measure_reading(const std::function<void()>& read, const RepeatOptions& options,
+                       const BusyRanks& ranks) {
+  ranks.barrier();
+  return ranks.medians({time_repeats(options, [] {}, read).median_us}).front();
+}
+
 namespace {
 
 profile::Hardware hardware() {

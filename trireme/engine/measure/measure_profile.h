@@ -30,6 +30,11 @@ profile::StepCosts measure_step(const UpdateFunction& update, const RepeatOption
 profile::FileCosts measure_files(const std::filesystem::path& folder, const RepeatOptions& options,
                                  const BusyRanks& ranks);
 
+/// Processor time of `read`, which reads the samples of a microbatch, others in each call: the median over calls, then over ranks,
+/// which read at the same time. Microseconds.
+double measure_reading(const std::function<void()>& read, const RepeatOptions& options,
+                       const BusyRanks& ranks);
+
 struct ProfileOptions {
   UpdateFunction update;  ///< The optimizer's; required.
   RepeatOptions nodes;

@@ -26,6 +26,12 @@ std::vector<ValueId> input_values(const Node& node) {
   return values;
 }
 
+bool takes_field(const Graph& graph, const Node& node) {
+  return std::ranges::any_of(input_values(node), [&](ValueId id) {
+    return graph.values[id].source == ValueSource::kInput;
+  });
+}
+
 bool is_outside(ValueSource source) {
   return source == ValueSource::kInput || source == ValueSource::kStepScalar ||
          source == ValueSource::kConstant;

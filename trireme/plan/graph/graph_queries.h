@@ -15,6 +15,9 @@ namespace trireme::graph {
 /// Ids of the values among the inputs of `node`, lists included, in order, repeats kept.
 std::vector<ValueId> input_values(const Node& node);
 
+/// Whether the node takes a field of the batch, so that who runs it reads samples.
+bool takes_field(const Graph& graph, const Node& node);
+
 /// Whether every stage gets such a value anew, as it was at first: batch, step scalars, constants.
 bool is_outside(ValueSource source);
 

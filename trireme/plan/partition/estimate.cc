@@ -218,13 +218,16 @@ TimedStage Estimator::timed(const Shape& shape, int stage) {
   timed.input_us = range.input_us;
   timed.weight_us = range.weight_us;
   double backward_us = range.backward_us;
+  bool takes_field = range.takes_field;
   for (const int position : from.copies) {
     const profile::NodeTime& time = ranges_.time(position);
+    takes_field = takes_field || ranges_.takes_field(position);
     timed.forward_us += time.forward_us;
     timed.input_us += time.input_us;
     timed.weight_us += time.weight_us;
     backward_us += time.backward_us();
   }
+  if (takes_field && !range.takes_field) timed.forward_us += step.read_us;
   if (problem_.profile.held) {
     const profile::Slowdown slowdown =
         profile::slowdown(problem_.profile, rules_.in_flight[stage] * kept_bytes(shape, from));

@@ -113,6 +113,7 @@ void RangeCost::read_nodes(const profile::Profile& profile) {
     node.weight_us = times[p].weight_us;
     node.kept_bytes = costs[p]->kept_bytes;
     node.passing_bytes = passing[p];
+    node.takes_field = graph::takes_field(graph_, from);
     const std::vector<ValueId> inputs = graph::input_values(from);
     std::set<int> distinct, viewed, fresh, saved;
     for (const ValueId id : inputs) {
@@ -190,6 +191,7 @@ void RangeCost::extend() {
   sums_.cost.weight_us += node.weight_us;
   sums_.kept += node.kept_bytes;
   sums_.passing = std::max(sums_.passing, node.passing_bytes);
+  sums_.takes_field = sums_.takes_field || node.takes_field;
   for (const int id : node.inputs) {
     const Value& value = values_[id];
     const bool is_last = value.last_use == position;
@@ -307,6 +309,7 @@ void RangeCost::add_site(const Site& site) {
 
 simulate::StageCost RangeCost::cost() const {
   simulate::StageCost cost = sums_.cost;
+  if (sums_.takes_field) cost.forward_us += profile_.step.read_us;
   cost.copy_us = static_cast<double>(cost.sent_bytes) * profile_.step.copy_ns_per_byte / 1000;
   return cost;
 }

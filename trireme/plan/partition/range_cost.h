@@ -120,6 +120,7 @@ class RangeCost : public RangePricer {
     std::vector<int> frozen;  ///< Values of frozen parameters that it takes.
     std::int64_t kept_bytes = 0;
     std::int64_t passing_bytes = 0;
+    bool takes_field = false;
   };
 
   /// Memory of the range with the same storage.
@@ -145,6 +146,7 @@ class RangeCost : public RangePricer {
     std::int64_t frozen = 0;
     ByKind values_in_us{}, gradients_in_us{};
     double tie_us = 0;
+    bool takes_field = false;
   };
 
   double slowness(int stage) const;

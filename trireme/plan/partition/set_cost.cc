@@ -14,8 +14,12 @@ using graph::ValueId;
 SetCost::SetCost(const graph::Graph& graph, const profile::Profile& profile, RangeRules rules)
     : profile_(profile), rules_(std::move(rules)) {
   const std::vector<profile::NodeTime> times = profile::node_times(profile, graph);
-  for (const profile::NodeTime& time : times) {
-    nodes_.push_back({time.forward_us + time.backward_us(), {}, {}, {}});
+  for (std::size_t p = 0; p < times.size(); ++p) {
+    nodes_.push_back({times[p].forward_us + times[p].backward_us(),
+                      graph::takes_field(graph, graph.nodes[p]),
+                      {},
+                      {},
+                      {}});
   }
   read_values(graph);
   read_sites(graph);
@@ -95,10 +99,12 @@ double SetCost::time_us(const std::vector<int>& positions, const std::vector<boo
     return std::ranges::any_of(value.uses, [&](int use) { return !is_done[use]; });
   };
   double work_us = 0, values_us = 0, gradients_us = 0, tie_us = 0, sent_bytes = 0;
+  bool takes_field = false;
   const std::size_t before = kind_after(stage - 1), after = kind_after(stage);
   for (const int p : positions) {
     const Node& node = nodes_[p];
     work_us += node.work_us;
+    takes_field = takes_field || node.takes_field;
     for (const int id : node.inputs) {
       const Value& value = values_[id];
       const bool is_own = std::ranges::binary_search(positions, value.producer);
@@ -119,6 +125,7 @@ double SetCost::time_us(const std::vector<int>& positions, const std::vector<boo
       if (!site.is_owner) tie_us += site.tie_us;
     }
   }
+  if (takes_field) work_us += profile_.step.read_us;
   work_us += sent_bytes * profile_.step.copy_ns_per_byte / 1000;
   const double slowness = rules_.slowness.empty() ? 1 : rules_.slowness[stage];
   return tie_us + std::max({work_us * slowness, values_us, gradients_us});

@@ -41,6 +41,7 @@ class SetCost {
   };
   struct Node {
     double work_us = 0;
+    bool takes_field = false;
     std::vector<int> inputs, made;  ///< Values, each once.
     std::vector<Site> sites;
   };

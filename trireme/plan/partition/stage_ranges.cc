@@ -55,6 +55,7 @@ void StageRanges::read_uses() {
   last_uses_.assign(graph_.values.size(), -1);
   for (int p = 0; p < static_cast<int>(graph_.nodes.size()); ++p) {
     const graph::Node& node = graph_.nodes[p];
+    takes_field_.push_back(graph::takes_field(graph_, node));
     for (const ValueId id : graph::input_values(node)) last_uses_[id] = p;
     for (const ValueId id : node.outputs) {
       if (id >= 0 && graph_.values[id].producer == node.id) producers_[id] = p;
@@ -86,6 +87,7 @@ const StageRange& StageRanges::at(int begin, int end) {
   cost_.begin(begin);
   for (int p = begin; p < end; ++p) {
     cost_.extend();
+    range.takes_field = range.takes_field || takes_field_[p];
     for (const ValueId id : graph_.nodes[p].outputs) {
       if (id >= 0 && producers_[id] == p && last_uses_[id] >= end) range.sent.push_back(id);
     }

@@ -31,6 +31,7 @@ struct RangeBucket {
 /// Nodes [begin, end) as a stage, without copies and messages.
 struct StageRange {
   double forward_us = 0, input_us = 0, weight_us = 0;
+  bool takes_field = false;  ///< Reading samples is in `forward_us`.
   std::int64_t parameters = 0, gradients = 0, optimizer = 0;
   std::int64_t kept = 0;   ///< Of a microbatch, where no stage of the plan makes copies.
   double owned = 0;        ///< Elements of parameters whose first use is here.
@@ -64,6 +65,9 @@ class StageRanges {
 
   const profile::NodeTime& time(int position) const { return times_[position]; }
 
+  /// Whether the node takes a field of the batch.
+  bool takes_field(int position) const { return takes_field_[position]; }
+
  private:
   void read_uses();
   void read_sites();
@@ -73,6 +77,7 @@ class StageRanges {
   const graph::Graph& graph_;
   RangeCost cost_;
   std::vector<profile::NodeTime> times_;
+  std::vector<bool> takes_field_;  ///< By position.
   std::vector<int> producers_, last_uses_;
   std::vector<PlacedSite> sites_;
   std::vector<std::vector<int>> sites_at_;  ///< By position: indices of those that begin there.

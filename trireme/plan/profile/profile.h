@@ -104,6 +104,8 @@ struct StepCosts {
   double copy_ns_per_byte = 0;  ///< Putting a boundary value into a message, and moving it where
                                 ///< that takes a computing rank's core.
   std::optional<FileCosts> file = {};  ///< Where that was to be measured.
+  double read_us =
+      0;  ///< Reading the samples of a microbatch, where that takes a computing rank's core.
   bool operator==(const StepCosts&) const = default;
 };
 

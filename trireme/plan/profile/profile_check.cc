@@ -152,6 +152,7 @@ void check_contents(const Profile& profile) {
   check_amount(profile.step.optimizer_ns, "step.optimizer_ns");
   check_amount(profile.step.fold_ns, "step.fold_ns");
   check_amount(profile.step.copy_ns_per_byte, "step.copy_ns_per_byte");
+  check_amount(profile.step.read_us, "step.read_us");
   if (profile.step.file) {
     check_amount(profile.step.file->write_ns_per_byte, "step.file.write_ns_per_byte");
     check_amount(profile.step.file->read_ns_per_byte, "step.file.read_ns_per_byte");

@@ -134,6 +134,7 @@ Json to_json(const StepCosts& step) {
   Json json = {{"optimizer_ns", real_to_json(step.optimizer_ns)},
                {"fold_ns", real_to_json(step.fold_ns)},
                {"copy_ns_per_byte", real_to_json(step.copy_ns_per_byte)}};
+  if (step.read_us > 0) json["read_us"] = real_to_json(step.read_us);
   if (step.file) {
     json["file"] = {{"write_ns_per_byte", real_to_json(step.file->write_ns_per_byte)},
                     {"read_ns_per_byte", real_to_json(step.file->read_ns_per_byte)}};
@@ -153,6 +154,7 @@ StepCosts step_from_json(const JsonField& field) {
   JsonObject object(field);
   StepCosts step{object.required("optimizer_ns").real(), object.required("fold_ns").real(),
                  object.required("copy_ns_per_byte").real()};
+  if (const auto read = object.optional("read_us")) step.read_us = read->real();
   if (const auto file = object.optional("file")) step.file = file_from_json(*file);
   object.finish();
   return step;

@@ -163,10 +163,17 @@ std::string file_text(const StepCosts& step) {
          fixed(step.file->read_ns_per_byte, 3) + " ns";
 }
 
+std::string reading_text(const StepCosts& step) {
+  if (step.read_us <= 0) return "";
+  return "; reading the samples of a microbatch takes " + fixed(step.read_us, 1) +
+         " us of a computing core";
+}
+
 std::string step_text(const Profile& profile) {
   return "\nper element and step: update " + fixed(profile.step.optimizer_ns, 3) + " ns, fold " +
          fixed(profile.step.fold_ns, 3) + " ns; per byte of a message: copy " +
-         fixed(profile.step.copy_ns_per_byte, 3) + " ns" + file_text(profile.step) + "\n";
+         fixed(profile.step.copy_ns_per_byte, 3) + " ns" + file_text(profile.step) +
+         reading_text(profile.step) + "\n";
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <ranges>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -70,6 +71,21 @@ void add_folds(const graph::Graph& planned, const layout::Plan& plan,
   }
 }
 
+/// A rank reads the samples of a microbatch once, all of their fields, if one of its stages takes any.
+void add_reading(const graph::Graph& planned, const layout::Plan& plan,
+                 const std::vector<std::vector<std::vector<int>>>& regions,
+                 const profile::StepCosts& step, std::vector<StageCost>& costs) {
+  if (step.read_us <= 0) return;
+  std::set<int> readers;  // Positions of the pipeline.
+  for (std::size_t s = 0; s < costs.size(); ++s) {
+    const bool takes_any = std::ranges::any_of(std::views::join(regions[s]), [&](int position) {
+      return graph::takes_field(planned, planned.nodes[position]);
+    });
+    const int place = layout::position_of(plan, static_cast<int>(s));
+    if (takes_any && readers.insert(place).second) costs[s].forward_us += step.read_us;
+  }
+}
+
 void add_messages(const graph::Graph& planned, const layout::Plan& plan,
                   std::vector<StageCost>& costs) {
   for (const layout::Crossing& crossing : layout::crossings(planned, plan)) {
@@ -122,6 +138,7 @@ std::vector<StageCost> stage_costs(const graph::Graph& planned, const layout::Pl
   for (std::size_t s = 0; s < costs.size(); ++s) {
     if (plan.stages[s].recompute) costs[s].input_us += costs[s].forward_us;
   }
+  add_reading(planned, plan, regions, profile.step, costs);
   add_offloads(planned, plan, profile, costs);
   add_folds(planned, plan, profile.step, costs);
   add_messages(planned, plan, costs);

@@ -132,6 +132,14 @@ std::vector<SharedCores> shared_cores(const Topology& topology) {
   return result;
 }
 
+bool has_cores_to_spare(const Topology& topology) {
+  return std::ranges::all_of(shared_cores(topology), [&](const SharedCores& shared) {
+    int wanted = 0;
+    for (const int rank : shared.ranks) wanted += topology.ranks[rank].threads + 1;
+    return wanted <= shared.num_cores;
+  });
+}
+
 namespace {
 
 /// Shared links of a topology in which each rank of `copies` is there again as the one after it.

@@ -86,6 +86,9 @@ struct SharedCores {
 /// Every rank is in exactly one entry. topology: one that passes `check`.
 std::vector<SharedCores> shared_cores(const Topology& topology);
 
+/// Whether every rank's threads have cores enough, and one more for each rank.
+bool has_cores_to_spare(const Topology& topology);
+
 /// Another host like the last rank's, with as many ranks. Links that ranks of that host alone are behind are there for it
 /// again; others have its ranks behind them too.
 Topology with_another_host(Topology topology);
