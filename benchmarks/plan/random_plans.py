@@ -29,13 +29,13 @@ MIB = 2**20
 MICROBATCH = {
     "t5": 2,
     "bert": 4,
-    "mlp": 256,
-    "operators": 16,
-    "resnet": 16,
-    "tagger": 64,
-    "transformer": 64,
-    "two_losses": 256,
-    "unet": 16,
+    "mlp": 2048,
+    "operators": 256,
+    "resnet": 128,
+    "tagger": 512,
+    "transformer": 512,
+    "two_losses": 2048,
+    "unet": 128,
 }
 PLANS_PER_CASE = 5
 MEASURED_S = 2.0  # Steps of a plan take about this long together.

@@ -109,14 +109,14 @@ TEST(StageCost, EachRankThatTakesAFieldReadsSamples) {
   layout::Plan plan = make_plan(b.graph(), {{1, 2}});
   plan.stages[0].recompute = true;
   auto costs = stage_costs(b.graph(), plan, profile);
-  EXPECT_EQ(costs[0].forward_us, 7);
-  EXPECT_EQ(costs[0].backward_us(), 0) << "recomputation keeps the fields";
-  EXPECT_EQ(costs[1].forward_us, 0);
-  EXPECT_EQ(costs[2].forward_us, 7);
+  EXPECT_EQ(costs[0].read_us, 7);
+  EXPECT_EQ(costs[0].work_us(), 7) << "recomputation keeps the fields";
+  EXPECT_EQ(costs[1].read_us, 0);
+  EXPECT_EQ(costs[2].read_us, 7);
   plan.stages[2].position = 0;
   costs = stage_costs(b.graph(), plan, profile);
-  EXPECT_EQ(costs[0].forward_us, 7);
-  EXPECT_EQ(costs[2].forward_us, 0);
+  EXPECT_EQ(costs[0].read_us, 7);
+  EXPECT_EQ(costs[2].read_us, 0);
 }
 
 /// v = p * x in stage 0, used in stages 1 and 2: sent twice; its gradient comes back along 2, 1, 0.

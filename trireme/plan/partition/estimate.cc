@@ -227,7 +227,6 @@ TimedStage Estimator::timed(const Shape& shape, int stage) {
     timed.weight_us += time.weight_us;
     backward_us += time.backward_us();
   }
-  if (takes_field && !range.takes_field) timed.forward_us += step.read_us;
   if (problem_.profile.held) {
     const profile::Slowdown slowdown =
         profile::slowdown(problem_.profile, rules_.in_flight[stage] * kept_bytes(shape, from));
@@ -235,6 +234,7 @@ TimedStage Estimator::timed(const Shape& shape, int stage) {
     timed.input_us *= slowdown.backward;
     timed.weight_us *= slowdown.backward;
   }
+  if (takes_field) timed.forward_us += step.read_us;
   for (const RangeBucket& bucket : range.buckets) {
     timed.reduces.push_back(
         {backward_us > 0 ? bucket.ready_us / backward_us : 0,

@@ -76,6 +76,19 @@ std::string choices_text(const layout::Plan& plan) {
                                   : "");
 }
 
+std::string reading_text(const simulate::Forecast& forecast) {
+  std::string stages;
+  double read_us = 0;
+  for (std::size_t s = 0; s < forecast.stages.size(); ++s) {
+    if (forecast.stages[s].read_us <= 0) continue;
+    read_us = forecast.stages[s].read_us;
+    stages += " " + std::to_string(s);
+  }
+  if (stages.empty()) return "";
+  return "reading its samples takes " + milliseconds(read_us) + " ms beside F on stages" + stages +
+         "\n";
+}
+
 std::string times_text(const graph::Graph& planned, const layout::Plan& plan,
                        const simulate::Forecast& forecast) {
   Table table(
@@ -92,7 +105,8 @@ std::string times_text(const graph::Graph& planned, const layout::Plan& plan,
                bytes_text(cost.sent_bytes),
                percent(step_us > 0 ? forecast.simulation.busy_us[rank] / step_us : 0)});
   }
-  return "\nstages, for one microbatch\n" + table.text() + choices_text(plan);
+  return "\nstages, for one microbatch\n" + table.text() + reading_text(forecast) +
+         choices_text(plan);
 }
 
 std::string memory_text(const layout::Plan& plan, const simulate::Forecast& forecast) {

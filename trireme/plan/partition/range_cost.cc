@@ -309,7 +309,7 @@ void RangeCost::add_site(const Site& site) {
 
 simulate::StageCost RangeCost::cost() const {
   simulate::StageCost cost = sums_.cost;
-  if (sums_.takes_field) cost.forward_us += profile_.step.read_us;
+  if (sums_.takes_field) cost.read_us = profile_.step.read_us;
   cost.copy_us = static_cast<double>(cost.sent_bytes) * profile_.step.copy_ns_per_byte / 1000;
   return cost;
 }

@@ -31,7 +31,7 @@ struct RangeBucket {
 /// Nodes [begin, end) as a stage, without copies and messages.
 struct StageRange {
   double forward_us = 0, input_us = 0, weight_us = 0;
-  bool takes_field = false;  ///< Reading samples is in `forward_us`.
+  bool takes_field = false;
   std::int64_t parameters = 0, gradients = 0, optimizer = 0;
   std::int64_t kept = 0;   ///< Of a microbatch, where no stage of the plan makes copies.
   double owned = 0;        ///< Elements of parameters whose first use is here.

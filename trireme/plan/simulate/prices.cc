@@ -128,7 +128,7 @@ class Pricer {
     const StageCost& cost = costs_[action.stage];
     switch (action.kind) {
       case ActionKind::kForward:
-        return cost.forward_us;
+        return cost.forward_us + cost.read_us;
       case ActionKind::kBackward:
         return cost.backward_us();
       case ActionKind::kBackwardInput:

@@ -82,7 +82,7 @@ void add_reading(const graph::Graph& planned, const layout::Plan& plan,
       return graph::takes_field(planned, planned.nodes[position]);
     });
     const int place = layout::position_of(plan, static_cast<int>(s));
-    if (takes_any && readers.insert(place).second) costs[s].forward_us += step.read_us;
+    if (takes_any && readers.insert(place).second) costs[s].read_us = step.read_us;
   }
 }
 

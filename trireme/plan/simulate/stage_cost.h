@@ -24,17 +24,17 @@ std::unordered_map<int, std::int64_t> batch_storages(const graph::Graph& graph,
 
 /// What a stage does for one microbatch.
 struct StageCost {
-  double forward_us =
-      0;  ///< F: its nodes and copies; reading samples, where it is the first of its rank that takes any.
-  double input_us = 0;   ///< I; of a stage that recomputes, with another F, region by region.
-  double weight_us = 0;  ///< W: its nodes, and adding the gradients of parameters to the lane's.
-  double copy_us = 0;    ///< Putting what it sends into messages.
+  double forward_us = 0;  ///< F: its nodes and copies.
+  double input_us = 0;    ///< I; of a stage that recomputes, with another F, region by region.
+  double weight_us = 0;   ///< W: its nodes, and adding the gradients of parameters to the lane's.
+  double read_us = 0;  ///< Reading samples beside F, if no stage of its rank before it takes any.
+  double copy_us = 0;  ///< Putting what it sends into messages.
   std::int64_t received_bytes = 0;  ///< Values and gradients.
   std::int64_t sent_bytes = 0;
   std::int64_t offloaded_bytes = 0;  ///< That a microbatch keeps, where they go to a file.
 
   double backward_us() const { return input_us + weight_us; }
-  double work_us() const { return forward_us + backward_us() + copy_us; }
+  double work_us() const { return forward_us + backward_us() + read_us + copy_us; }
 };
 
 /// Costs by stage, of microbatches as the profile measured them.
