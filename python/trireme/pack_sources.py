@@ -138,6 +138,10 @@ def open_images(
     return Images(source, names)
 
 
+def _options(**options: Any) -> dict[str, Any]:
+    return options
+
+
 def open_utterances(
     paths: Path | Sequence[Path],
     alphabet: str,
@@ -164,15 +168,13 @@ def open_utterances(
     """Audio with its text: FLAC, WAV, MP3 and Ogg in records, named by manifests, or as LibriSpeech lies in folders.
 
     alphabet       each of its characters is its place from 1 on.
-    masks          training.
+    masks, is_normalized    of training; each feature over the utterance.
     sample_rate, n_fft, win_length, hop_length, n_mels    torchaudio's names; audio of other rates is resampled.
-    is_normalized  each feature over the utterance.
     stack, subsample    frames that one is made of; every so many frames one is kept.
-    max_seconds    longer utterances are left out.
-    num_lengths    that batches are padded to; the model is recorded at each.
+    max_seconds, num_lengths    longer ones are left out; batches are padded to so many, a recording each.
     form           of files with other names, as of open_records.
-    audio_field, path_field, text_field, text_key    where they stand in a record; by themselves flac, wav, mp3 or ogg;
-                   audio_filepath or path; text, txt or sentence, or of a JSON object under a key.
+    audio_field, path_field, text_field, text_key    by themselves flac, wav, mp3 or ogg; audio_filepath or path; text,
+                   txt or sentence, or of a JSON object under a key.
     is_checked     decode all audio now, so that damage within a file is known and SkipDamaged may replace it.
 
     Samples are `features` f32 [frames, stack * n_mels], `num_frames` i32, `tokens` i32 [tokens], `num_tokens` i32, at
@@ -180,30 +182,26 @@ def open_utterances(
     """
     from trireme import _packs  # with the libraries of all packs
 
-    return SourceSamples(
-        _packs.utterance_source(
-            paths=_paths(paths),
-            form=form,
-            audio_field=audio_field,
-            path_field=path_field,
-            text_field=text_field,
-            text_key=text_key,
-            is_checked=is_checked,
-            alphabet=alphabet,
-            sample_rate=sample_rate,
-            n_fft=n_fft,
-            win_length=win_length,
-            hop_length=hop_length,
-            n_mels=n_mels,
-            is_normalized=is_normalized,
-            masks=_numbers(masks),
-            stack=stack,
-            subsample=subsample,
-            max_seconds=max_seconds,
-            num_lengths=num_lengths,
-            seed=seed,
-        )
+    mels = _options(n_fft=n_fft, win_length=win_length, hop_length=hop_length, n_mels=n_mels)
+    names = _options(audio_field=audio_field, path_field=path_field, text_field=text_field)
+    source = _packs.utterance_source(
+        paths=_paths(paths),
+        form=form,
+        **names,
+        text_key=text_key,
+        is_checked=is_checked,
+        alphabet=alphabet,
+        sample_rate=sample_rate,
+        **mels,
+        is_normalized=is_normalized,
+        masks=_numbers(masks),
+        stack=stack,
+        subsample=subsample,
+        max_seconds=max_seconds,
+        num_lengths=num_lengths,
+        seed=seed,
     )
+    return SourceSamples(source)
 
 
 def open_volumes(
