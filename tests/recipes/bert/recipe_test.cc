@@ -93,10 +93,12 @@ TEST_F(RecipeTest, WhatDoesNotFitIsNamed) {
   };
   EXPECT_THAT(complaint({"--bert-length", "513"}),
               testing::AllOf(HasSubstr("the 512 positions"), HasSubstr("--bert-length")));
-  for (int i = 0; i < 40; ++i) {
-    std::ofstream(folder / (std::to_string(i) + ".txt")) << (i < 3 ? "a word\n" : "\n");
-  }
-  EXPECT_THAT(complaint({"--bert-text", folder.string(), "--bert-suffix", ".txt", "--bert-pieces",
+  // The text of a document decides whether it is held out: "a word" is, so that one is left to train on.
+  const std::filesystem::path texts = folder / "texts";
+  std::filesystem::create_directory(texts);
+  std::ofstream(texts / "0.txt") << "a few words\n";
+  std::ofstream(texts / "1.txt") << "a word\n";
+  EXPECT_THAT(complaint({"--bert-text", texts.string(), "--bert-suffix", ".txt", "--bert-pieces",
                          "200", "--bert-held-out", "0.1"}),
               testing::AllOf(HasSubstr("text: pairs of sentences"), HasSubstr("two passages")));
   std::ofstream(folder / "words.vocabulary") << "the\na\n";
