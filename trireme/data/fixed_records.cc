@@ -68,6 +68,14 @@ FixedRecords::FixedRecords(const std::vector<fs::path>& paths, const FixedRecord
   open(options);
 }
 
+FixedRecords::~FixedRecords() {
+  if (process_.is_here()) return;
+  // A thread of the parent may have been within one of these when the child was made; here nobody ends what it began.
+  [[maybe_unused]] const auto* ahead = ahead_.release();
+  [[maybe_unused]] const auto* buffers = buffers_.release();
+  [[maybe_unused]] const auto* files = files_.release();
+}
+
 void FixedRecords::add_fields(const std::vector<Field>& fields) {
   std::set<std::string> names;
   for (const Field& field : fields) {

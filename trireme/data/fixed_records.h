@@ -11,6 +11,7 @@
 #include "trireme/data.h"
 #include "trireme/data/aligned_buffers.h"
 #include "trireme/data/open_files.h"
+#include "trireme/data/own_process.h"
 #include "trireme/data/read_ahead.h"
 
 namespace trireme::data {
@@ -23,6 +24,8 @@ class FixedRecords : public Source {
  public:
   /// Errors   as of `open_fixed_records`.
   FixedRecords(const std::vector<std::filesystem::path>& paths, const FixedRecordOptions& options);
+  /// In a child by fork what the parent's threads may have been changing is left in memory.
+  ~FixedRecords() override;
   FixedRecords(const FixedRecords&) = delete;
   FixedRecords& operator=(const FixedRecords&) = delete;
 
@@ -63,6 +66,7 @@ class FixedRecords : public Source {
   std::vector<std::int64_t> first_ = {
       0};  ///< The first record of each file, and one behind the last.
   std::string reading_;
+  OwnProcess process_;
   std::unique_ptr<const OpenFiles> files_;
   std::unique_ptr<AlignedBuffers>
       buffers_;  ///< For records that nobody has told before; null through the cache.
