@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -254,27 +255,74 @@ Workload doubled_loss() {
           nullptr};
 }
 
-TEST(EvaluateRanks, AStageWithoutFieldsWeighsItsLossByTheSamples) {
-  Workload alone = construct(doubled_loss, 3);
+using CutsOf = std::function<std::vector<int>(const graph::Graph&)>;
+
+/// Expects an evaluation by ranks, a stage each, to have the sums of one process. Returns which rank has read a sample.
+std::vector<bool> expect_sums_of_one(const MakeWorkload& make, int num_stages,
+                                     const CutsOf& cuts_of) {
+  Workload alone = construct(make, 3);
   alone.evaluation = held_out(alone);
   const StepLosses expected =
       evaluate(alone, recorded_in(graph::Mode::kEval, alone), /*microbatch=*/2, /*step=*/0);
-  run_ranks(2, [&](const collectives::World& world) {
-    Workload workload = construct(doubled_loss, 3);
+  std::vector<bool> has_read(num_stages);
+  std::mutex mutex;
+  run_ranks(num_stages, [&](const collectives::World& world) {
+    Workload workload = construct(make, 3);
     const auto source = held_out(workload);
     workload.evaluation = source;
     const auto evaluation = recorded_in(graph::Mode::kEval, workload);
     workload.model.set_training(true);
     const auto recorded = recorded_in(graph::Mode::kTrain, workload);
-    const int last = static_cast<int>(recorded.graph.nodes.size()) - 1;
-    const std::vector<int> cuts = {last};
     const RankSession session(
         world, workload, recorded,
-        layout::make_manual_plan(recorded.graph, graph::graph_sha256(recorded.graph), cuts,
-                                 {24, 2, 4}),
+        layout::make_manual_plan(recorded.graph, graph::graph_sha256(recorded.graph),
+                                 cuts_of(recorded.graph), {24, 2, 4}),
         {.seed = 3});
     expect_same(evaluate_ranks(world, workload, session, evaluation).losses, expected);
-    EXPECT_TRUE(source->was_read);
+    const std::scoped_lock lock(mutex);
+    has_read[world.rank()] = source->was_read;
+  });
+  return has_read;
+}
+
+TEST(EvaluateRanks, AStageWithoutFieldsWeighsItsLossByTheSamples) {
+  const auto before_last = [](const graph::Graph& graph) {
+    return std::vector<int>{static_cast<int>(graph.nodes.size()) - 1};
+  };
+  EXPECT_THAT(expect_sums_of_one(doubled_loss, 2, before_last), testing::ElementsAre(true, true));
+}
+
+/// A counter of batches comes first, and dropout stands between two layers: an evaluation has neither.
+Workload counted_and_dropped() {
+  struct Net : torch::nn::Module {
+    torch::nn::BatchNorm1d norm{4};
+    torch::nn::Linear in{4, 4}, out{4, 2};
+    Net() {
+      register_module("norm", norm);
+      register_module("in", in);
+      register_module("out", out);
+    }
+  };
+  const auto net = std::make_shared<Net>();
+  Model model = make_model(net, [net](const Batch& batch) {
+    const auto hidden = net->in(net->norm(batch["x"]));
+    return mean_loss(net->out(torch::dropout(hidden, 0.5, net->is_training())).square().mean());
+  });
+  return {std::move(model), tensor_source({{"x", torch::arange(240.0).reshape({60, 4}).sin()}}),
+          nullptr};
+}
+
+// A planner made such a stage of the counter, and the run ended at its first evaluation.
+TEST(EvaluateRanks, AStageMayHaveNothingToEvaluate) {
+  expect_sums_of_one(counted_and_dropped, 4, [](const graph::Graph& graph) {
+    const auto at = [&](const std::string& part) {
+      const auto named = [&](const graph::Node& n) {
+        return n.name.find(part) != std::string::npos;
+      };
+      return static_cast<int>(std::ranges::find_if(graph.nodes, named) - graph.nodes.begin());
+    };
+    EXPECT_EQ(at("batch_norm"), 1);
+    return std::vector<int>{1, at("dropout"), at("out/")};
   });
 }
 

@@ -24,9 +24,7 @@
 #include "trireme/engine/train/serial_session.h"
 #include "trireme/engine/train/telling_others.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/graph/node_order.h"
-#include "trireme/plan/layout/manual_plan.h"
 #include "trireme/plan/layout/matching_cuts.h"
 #include "trireme/plan/schedule/check_crossings.h"
 #include "trireme/plan/schedule/check_program.h"
@@ -46,14 +44,7 @@ class NoGradients : public program::GradientSink {
 
 /// The session's stages, cut in the recording of the evaluation where they are cut in its own.
 layout::Plan evaluation_plan(const RankSession& session, const graph::Graph& graph) {
-  const auto cuts = layout::matching_cuts(session.recording().graph, session.plan(), graph);
-  layout::Plan plan =
-      layout::make_manual_plan(graph, graph::graph_sha256(graph), cuts, session.plan().batch);
-  plan.roles = session.plan().roles;
-  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    plan.stages[s].position = session.plan().stages[s].position;
-  }
-  return plan;
+  return layout::matching_plan(session.recording().graph, session.plan(), graph);
 }
 
 schedule::StepProgram checked_program(const graph::Graph& graph, const layout::Plan& plan,

@@ -10,6 +10,7 @@
 
 #include "trireme/error.h"
 #include "trireme/plan/graph/cuts.h"
+#include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/graph/node_order.h"
 #include "trireme/plan/layout/crossings.h"
@@ -85,37 +86,63 @@ std::vector<std::int64_t> bytes_across(const Graph& graph) {
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
+/// Of a way to cut: first come stages that have nothing to run, then bytes to send. The default is of no way.
+struct Cost {
+  int empty_stages = std::numeric_limits<int>::max();
+  std::int64_t bytes = kNever;
+
+  auto operator<=>(const Cost&) const = default;
+};
+constexpr Cost kNoWay;
+
 /// The best way to give nodes 0 .. c-1 to the stages up to one, by c.
 struct Prefix {
-  std::int64_t bytes = kNever;  ///< Over all its cuts, c included.
-  int begin = -1;               ///< Where its last stage begins.
+  Cost cost;       ///< Over all its cuts, c included.
+  int begin = -1;  ///< Where its last stage begins.
 };
 using Prefixes = std::vector<Prefix>;
 
-/// Appends a stage of at least one node to each of `before`. may_run: nodes that the stage may run;
-/// cost: of ending it at c, kNever where it may not.
+/// Appends a stage to each of `before`. may_run: nodes that the stage may run; bytes: of ending it at c, kNever where
+/// it may not.
 Prefixes append_stage(const Prefixes& before, const std::vector<bool>& may_run,
-                      const std::vector<std::int64_t>& cost) {
+                      const std::vector<std::int64_t>& bytes) {
   Prefixes result(before.size());
   Prefix best;  // of the beginnings from which the stage may reach c
-  for (std::size_t c = 1; c < before.size(); ++c) {
-    if (before[c - 1].bytes < best.bytes) best = {before[c - 1].bytes, static_cast<int>(c) - 1};
+  for (std::size_t c = 0; c < before.size(); ++c) {
+    const Cost& nothing = before[c].cost;  // where the stage runs nothing
+    if (nothing != kNoWay) {
+      result[c] = {{nothing.empty_stages + 1, nothing.bytes}, static_cast<int>(c)};
+    }
+    if (c == 0) continue;
+    if (before[c - 1].cost < best.cost) best = {before[c - 1].cost, static_cast<int>(c) - 1};
     if (!may_run[c - 1]) best = {};
-    if (best.bytes != kNever && cost[c] != kNever) result[c] = {best.bytes + cost[c], best.begin};
+    if (best.cost == kNoWay || bytes[c] == kNever) continue;
+    const Cost cost{best.cost.empty_stages, best.cost.bytes + bytes[c]};
+    if (cost < result[c].cost) result[c] = {cost, best.begin};
   }
   return result;
 }
 
-[[noreturn]] void refuse(const Graph& other, const Prefixes& before, int stage,
-                         const std::vector<bool>& may_run) {
-  std::size_t p = 0;
-  while (p + 1 < may_run.size() && before[p].bytes == kNever) ++p;  // the earliest beginning
-  while (p + 1 < may_run.size() && may_run[p]) ++p;
-  throw Error(ErrorKind::kInvalidArgument,
-              "no cuts of the other recording give stage " + std::to_string(stage) +
-                  " nodes that use the parameters which it holds in the plan, and no others; see "
-                  "node '" +
-                  other.nodes[p].name + "'; cut elsewhere");
+/// Names the first node that needs a stage before one that its predecessors need; where there is none, the last that
+/// begins a stage: no cut may fall where one has to.
+[[noreturn]] void refuse(const Graph& other, const std::vector<std::set<int>>& stages) {
+  std::size_t named = 0;
+  int stage = 0;
+  for (std::size_t p = 0; p < stages.size(); ++p) {
+    if (stages[p].empty() || stages[p].contains(stage)) continue;
+    named = p;
+    const auto next = stages[p].upper_bound(stage);
+    if (next == stages[p].end()) break;
+    stage = *next;
+  }
+  throw Error(
+      ErrorKind::kInvalidArgument,
+      "no cuts of the other recording give each stage the nodes that use the parameters which it "
+      "holds in "
+      "the plan: node '" +
+          other.nodes[named].name + "' uses some of stage " +
+          std::to_string(stages[named].empty() ? 0 : *stages[named].begin()) +
+          ", the nodes before it some of later stages, or no cut may fall there; cut elsewhere");
 }
 
 }  // namespace
@@ -140,28 +167,21 @@ std::vector<graph::NodeId> matching_order(const Graph& planned, const Plan& plan
 std::vector<int> matching_cuts(const Graph& planned, const Plan& plan, const Graph& other) {
   const auto stages = stages_of_nodes(planned, plan, other);
   const std::vector<bool> allowed = graph::allowed_cuts(other);
-  std::vector<std::int64_t> cost = bytes_across(other);
-  for (std::size_t c = 0; c < cost.size(); ++c) {
-    const bool is_end = c + 1 == cost.size();
-    if (!is_end && !allowed[c]) cost[c] = kNever;
+  std::vector<std::int64_t> bytes = bytes_across(other);
+  for (std::size_t c = 0; c + 1 < bytes.size(); ++c) {
+    if (!allowed[c]) bytes[c] = kNever;
   }
-  std::vector<Prefixes> prefixes = {Prefixes(cost.size())};
-  prefixes[0][0].bytes = 0;
+  std::vector<Prefixes> prefixes = {Prefixes(bytes.size())};
+  prefixes[0][0].cost = {0, 0};
   const auto num_stages = static_cast<int>(plan.stages.size());
   for (int stage = 0; stage < num_stages; ++stage) {
     std::vector<bool> may_run;
     for (const std::set<int>& of_node : stages) {
       may_run.push_back(of_node.empty() || of_node.contains(stage));
     }
-    prefixes.push_back(append_stage(prefixes.back(), may_run, cost));
-    const Prefixes& made = prefixes.back();
-    const bool is_possible = stage + 1 == num_stages
-                                 ? made.back().bytes != kNever
-                                 : std::any_of(made.begin(), made.end(), [](const Prefix& prefix) {
-                                     return prefix.bytes != kNever;
-                                   });
-    if (!is_possible) refuse(other, prefixes[stage], stage, may_run);
+    prefixes.push_back(append_stage(prefixes.back(), may_run, bytes));
   }
+  if (prefixes.back().back().cost == kNoWay) refuse(other, stages);
   std::vector<int> cuts;
   int end = static_cast<int>(other.nodes.size());
   for (int stage = num_stages - 1; stage > 0; --stage) {
@@ -169,6 +189,22 @@ std::vector<int> matching_cuts(const Graph& planned, const Plan& plan, const Gra
     cuts.insert(cuts.begin(), end);
   }
   return cuts;
+}
+
+Plan matching_plan(const Graph& planned, const Plan& plan, const Graph& other) {
+  const std::vector<int> cuts = matching_cuts(planned, plan, other);
+  Plan result;
+  result.graph_sha256 = graph::graph_sha256(other);
+  result.batch = plan.batch;
+  result.roles = plan.roles;
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    Stage stage;
+    stage.begin = s == 0 ? 0 : cuts[s - 1];
+    stage.end = s < cuts.size() ? cuts[s] : static_cast<int>(other.nodes.size());
+    stage.position = plan.stages[s].position;
+    result.stages.push_back(stage);
+  }
+  return result;
 }
 
 }  // namespace trireme::layout

@@ -17,13 +17,19 @@ std::vector<graph::NodeId> matching_order(const graph::Graph& planned, const Pla
 
 /// Cuts of another recording of the same model (in eval mode) such that each of its nodes finds the
 /// parameters and buffers that it uses in its stage: those that the stages of `plan` hold. Of all
-/// such cuts, those with the fewest bytes to send; each stage has a node.
+/// such cuts, those that leave the fewest stages without nodes, and of these those with the fewest bytes to send.
 ///
 /// planned   as for `matching_order`.
+/// Returns   cuts in ascending order; two are equal where the stage between them has nothing to run, as one that has
+///           only dropout or a counter of batches.
 /// Errors    kInvalidArgument, naming a node, where there are none: `other` uses parameters in
-///           another order, or has nothing for a stage.
+///           another order.
 /// Cost      linear in stages x nodes, beside that of allowed_cuts.
 std::vector<int> matching_cuts(const graph::Graph& planned, const Plan& plan,
                                const graph::Graph& other);
+
+/// `plan` for another recording, cut by `matching_cuts`. A stage may be empty, which `layout::check` refuses: a plan to
+/// evaluate with, not one to keep.
+Plan matching_plan(const graph::Graph& planned, const Plan& plan, const graph::Graph& other);
 
 }  // namespace trireme::layout
