@@ -99,8 +99,8 @@ TEST(ManyBranches, PlansComeCloseToTheBestOfAllOrders) {
         "%-14s %d planned: %.3f %% above the best of all orders on average, %.2f %% at worst\n",
         what, gaps.num_cases, 100 * gaps.mean(), 100 * gaps.worst);
   }
-  EXPECT_LE(plans.mean(), 0.03);
-  EXPECT_LT(plans.mean(), 0.4 * recorded.mean());
+  EXPECT_LE(plans.mean(), 0.01);
+  EXPECT_LT(plans.mean(), 0.1 * recorded.mean());
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "trireme/plan/graph/cuts.h"
+#include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/graph/node_order.h"
 
 namespace trireme::partition {
@@ -20,6 +21,7 @@ BlockGraph::BlockGraph(const graph::Graph& recorded, const profile::Profile& pro
     Block& block = blocks_.back();
     block.end = p + 1;
     block.work_us += times[p].forward_us + times[p].backward_us();
+    block.lead_us += times[p].forward_us + times[p].input_us;
     block_of.push_back(static_cast<int>(blocks_.size()) - 1);
   }
   std::vector<std::set<int>> after(blocks_.size());
@@ -33,6 +35,23 @@ BlockGraph::BlockGraph(const graph::Graph& recorded, const profile::Profile& pro
     blocks_[b].after.assign(after[b].begin(), after[b].end());
     for (const int other : after[b]) blocks_[other].before.push_back(static_cast<int>(b));
   }
+  std::vector<int> makers(recorded.values.size(), -1);  // blocks
+  for (int p = 0; p < num_nodes; ++p) {
+    for (const graph::ValueId id : graph::input_values(recorded.nodes[p])) {
+      const int maker = makers[id];
+      if (maker < 0 || maker == block_of[p] || !recorded.values[id].requires_grad) continue;
+      if (std::ranges::count(blocks_[maker].feeds, block_of[p]) == 0) {
+        blocks_[maker].feeds.push_back(block_of[p]);
+      }
+    }
+    for (const graph::ValueId id : recorded.nodes[p].outputs) {
+      if (id >= 0) makers[id] = block_of[p];
+    }
+  }
+}
+
+bool BlockGraph::has_orders() const {
+  return static_cast<int>(blocks_.size()) <= kMostOrderedBlocks && !is_chain();
 }
 
 bool BlockGraph::is_chain() const {

@@ -8,6 +8,9 @@
 
 namespace trireme::partition {
 
+/// Graphs of more blocks are planned in the recorded order alone.
+inline constexpr int kMostOrderedBlocks = 5000;
+
 /// The nodes of a graph, those between which no cut may fall taken together, and which of these blocks must run before which
 /// (graph::later_nodes). Whatever their order, each block's nodes run in theirs.
 ///
@@ -18,7 +21,10 @@ class BlockGraph {
   struct Block {
     int begin = 0, end = 0;          ///< Positions in the recorded graph.
     double work_us = 0;              ///< Forward and backward of its nodes.
+    double lead_us = 0;              ///< Forward and backward into inputs: what others wait for.
     std::vector<int> before, after;  ///< Blocks, ascending.
+    std::vector<int>
+        feeds;  ///< Those of `after` that wait for values of it, and it for their gradients.
   };
 
   /// recorded   passes graph::check; the profile is of it.
@@ -31,6 +37,9 @@ class BlockGraph {
 
   /// Whether there is one order alone.
   bool is_chain() const;
+
+  /// Whether there are several orders, and no more blocks than are ordered anew (kMostOrderedBlocks).
+  bool has_orders() const;
 
   /// Ids of the nodes where blocks run in this order.
   std::vector<graph::NodeId> nodes(const std::vector<int>& order) const;

@@ -132,7 +132,7 @@ class LiveBytes {
 
 std::vector<std::vector<int>> linear_orders(const BlockGraph& graph, std::int64_t microbatch) {
   const Blocks& blocks = graph.blocks();
-  if (blocks.size() > kMostOrderedBlocks || graph.is_chain()) return {};
+  if (!graph.has_orders()) return {};
   const auto nothing = [](int) {};
   const std::vector<double> to_end = ways_to_the_end(blocks), to_block = ways_to_blocks(blocks);
   LiveBytes live(graph, microbatch);

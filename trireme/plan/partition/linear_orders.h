@@ -7,9 +7,6 @@
 
 namespace trireme::partition {
 
-/// Graphs of more blocks are planned in the recorded order alone.
-inline constexpr int kMostOrderedBlocks = 5000;
-
 /// Orders of the blocks, each of them once, that cuts may suit better than the recorded one; that is not among them.
 ///
 ///  * one branch after another, of those that begin the one with the longest way to the end first: few values cross a cut;

@@ -71,9 +71,7 @@ std::vector<std::vector<graph::NodeId>> node_orders(const Problem& problem,
   const std::vector<graph::NodeId> copied =
       problem.options.copied_nodes.value_or(std::vector<graph::NodeId>());
   const BlockGraph graph(problem.recorded, problem.profile, copied);
-  if (problem.num_stages < 2 || graph.blocks().size() > kMostOrderedBlocks || graph.is_chain()) {
-    return {};
-  }
+  if (problem.num_stages < 2 || !graph.has_orders()) return {};
   const RangeRules rules = range_rules(problem, setting);
   const double recorded_us = slowest_stage_us(problem, setting);
   if (kWorth * recorded_us <= least_stage_us(graph, rules)) return {};

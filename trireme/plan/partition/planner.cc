@@ -5,6 +5,7 @@
 
 #include "trireme/error.h"
 #include "trireme/plan/graph/node_order.h"
+#include "trireme/plan/partition/block_graph.h"
 #include "trireme/plan/partition/less_memory.h"
 #include "trireme/plan/partition/rank_orders.h"
 #include "trireme/plan/partition/stage_copies.h"
@@ -52,6 +53,13 @@ std::vector<std::vector<graph::NodeId>> copies_of(const Problem& problem) {
   return copy_candidates(problem.recorded, problem.profile);
 }
 
+bool may_reorder(const Problem& problem) {
+  const PartitionOptions& options = problem.options;
+  return options.may_reorder && options.cuts.empty() && options.stage_of.empty() &&
+         options.balance == Balance::kSearch &&
+         BlockGraph(problem.recorded, problem.profile).has_orders();
+}
+
 std::set<graph::NodeId> all_of(const std::vector<std::vector<graph::NodeId>>& groups) {
   std::set<graph::NodeId> all;
   for (const auto& group : groups) all.insert(group.begin(), group.end());
@@ -72,7 +80,8 @@ Planner::Planner(const Problem& problem)
     : problem_(problem),
       schedules_(schedules_of(problem.options)),
       copies_(copies_of(problem)),
-      bound_(problem.recorded, problem.profile, all_of(copies_)) {
+      bound_(problem.recorded, problem.profile, all_of(copies_)),
+      reorders_(may_reorder(problem)) {
   for (const std::string& schedule : schedules_) {
     splits_backwards_ =
         splits_backwards_ || splits_backwards(schedule, problem.options.stages_per_rank);
@@ -211,7 +220,7 @@ bool Planner::may_win(int num_stages) const {
   }
   const double best_us = best()->found.score.primary * speed;
   const StageBound::Steps steps{problem_.num_microbatches(), splits_backwards_};
-  if (each == 1) return bound_.least_stages(best_us, steps) <= num_stages;
+  if (each == 1 && !reorders_) return bound_.least_stages(best_us, steps) <= num_stages;
   const auto m = static_cast<double>(problem_.num_microbatches());
   return m * bound_.work_us() * each / num_stages < best_us;
 }

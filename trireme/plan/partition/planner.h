@@ -96,7 +96,8 @@ class Planner {
   std::vector<std::string> schedules_;
   bool splits_backwards_ = false;                   ///< Some schedule.
   std::vector<std::vector<graph::NodeId>> copies_;  ///< Groups that may pay.
-  StageBound bound_;
+  StageBound bound_;                                ///< Of the recorded order.
+  bool reorders_ = false;                           ///< Other orders are tried.
   Goal goal_;
   std::vector<std::unique_ptr<PassedGraph>> graphs_;  ///< But for the recorded one.
   std::vector<std::unique_ptr<Setting>> settings_;

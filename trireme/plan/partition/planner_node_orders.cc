@@ -16,10 +16,8 @@ constexpr double kNearby = 1.1;
 /// Under the best schedule so far, and where that is better now under all.
 void Planner::try_node_orders(int num_stages) {
   const PartitionOptions& options = problem_.options;
-  const bool has_rules = !options.cuts.empty() || !options.stage_of.empty();
   const Best* before = best_of(num_stages);
-  if (!options.may_reorder || has_rules || options.balance != Balance::kSearch) return;
-  if (num_stages < 2 || before == nullptr) return;
+  if (!reorders_ || num_stages < 2 || before == nullptr) return;
   const std::string schedule = settings_[before->setting]->schedule;
   for (const std::vector<graph::NodeId>& order :
        node_orders(problem(*before), {schedule, {}, problem_.recorded})) {

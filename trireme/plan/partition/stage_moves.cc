@@ -9,14 +9,14 @@
 #include "trireme/plan/graph/node_order.h"
 #include "trireme/plan/partition/block_graph.h"
 #include "trireme/plan/partition/judge.h"
-#include "trireme/plan/partition/linear_orders.h"
+#include "trireme/plan/partition/stage_ways.h"
 
 namespace trireme::partition {
 namespace {
 
 /// All graphs that are tried have about so many nodes together.
 constexpr std::int64_t kMostNodes = 12'000;
-constexpr std::int64_t kLeastMoves = 8, kMostMoves = 200;
+constexpr std::int64_t kLeastMoves = 8, kMostMoves = 200, kMostWays = 400;
 /// Of an even stage's work. Blocks with less are not moved.
 constexpr double kWorthMoving = 0.01;
 
@@ -35,9 +35,9 @@ class StageMover {
     read_stages(found.cuts);
     known_.insert(stage_of_);
     best_ = found.score;
-    bool has_moved = false;
-    while (move_one()) has_moved = true;
-    return has_moved ? nodes() : std::vector<graph::NodeId>();
+    bool has_found = goal_.objective == Objective::kSpeed && try_ways();
+    while (move_one()) has_found = true;
+    return has_found ? nodes() : std::vector<graph::NodeId>();
   }
 
  private:
@@ -51,6 +51,21 @@ class StageMover {
       stage_of_.push_back(
           static_cast<int>(std::ranges::upper_bound(cuts, position) - cuts.begin()));
     }
+  }
+
+  /// Whether one of those that promise most is better, all taken together.
+  bool try_ways() {
+    const auto num_nodes = static_cast<std::int64_t>(problem_.recorded.nodes.size());
+    const auto num_kept = static_cast<std::size_t>(
+        std::clamp<std::int64_t>(kMostNodes / num_nodes, kLeastMoves, kMostWays));
+    const WayRules rules{.most_us = best_.excess_bytes > 0 ? kUnlimited : best_.primary,
+                         .num_kept = num_kept};
+    bool has_found = false;
+    for (const StageWay& way : promising_ways(problem_, setting_, graph_, rules)) {
+      if (is_too_slow(way) || !known_.insert(way).second) continue;
+      has_found = take_if_better(way) || has_found;
+    }
+    return has_found;
   }
 
   bool move_one() {
@@ -67,7 +82,7 @@ class StageMover {
     for (const int after : graph_.blocks()[b].after) last = std::min(last, stage_of_[after]);
     for (int stage = first; stage <= last; ++stage) {
       if (stage == stage_of_[b]) continue;
-      std::vector<int> stages = stage_of_;
+      StageWay stages = stage_of_;
       stages[b] = stage;
       if (try_stages(std::move(stages))) return true;
     }
@@ -78,7 +93,7 @@ class StageMover {
   bool move_with_others(std::size_t b, int direction) {
     const int own = stage_of_[b], to = own + direction;
     if (to < 0 || to >= problem_.num_stages) return false;
-    std::vector<int> stages = stage_of_;
+    StageWay stages = stage_of_;
     std::vector<std::size_t> moved = {b};
     stages[b] = to;
     for (std::size_t i = 0; i < moved.size(); ++i) {
@@ -94,7 +109,7 @@ class StageMover {
   }
 
   /// Takes them where they are better.
-  bool try_stages(std::vector<int> stages) {
+  bool try_stages(StageWay stages) {
     if (num_left_ <= 0) return false;
     double moved_us = 0;
     for (std::size_t b = 0; b < stages.size(); ++b) {
@@ -103,20 +118,17 @@ class StageMover {
     if (moved_us < least_us_ || has_empty_stage(stages) || is_too_slow(stages)) return false;
     if (!known_.insert(stages).second) return false;
     --num_left_;
-    std::swap(stage_of_, stages);
-    if (is_improvement()) return true;
-    std::swap(stage_of_, stages);
-    return false;
+    return take_if_better(stages);
   }
 
-  bool has_empty_stage(const std::vector<int>& stages) const {
+  bool has_empty_stage(const StageWay& stages) const {
     std::vector<bool> has_blocks(problem_.num_stages);
     for (const int stage : stages) has_blocks[stage] = true;
     return std::ranges::find(has_blocks, false) != has_blocks.end();
   }
 
   /// By the work of its slowest stage alone.
-  bool is_too_slow(const std::vector<int>& stages) const {
+  bool is_too_slow(const StageWay& stages) const {
     const bool is_speed = goal_.objective == Objective::kSpeed;
     if (is_speed && best_.excess_bytes > 0) return false;
     std::vector<double> work_us(problem_.num_stages);
@@ -130,46 +142,30 @@ class StageMover {
     return most_us > (is_speed ? best_.primary : goal_.max_step_us);
   }
 
-  bool is_improvement() {
-    const std::vector<graph::NodeId> order = nodes();
+  bool take_if_better(const StageWay& stages) {
+    const std::vector<graph::NodeId> order = nodes_of(graph_, stages, problem_.num_stages);
     const graph::Graph planned = graph::reordered(problem_.recorded, order);
     const Setting setting{setting_.schedule, {}, planned, order};
     Judge judge(problem_, setting);
     judge.begin(goal_);
-    const Score now = judge.score(cuts());
+    const Score now = judge.score(cuts_of(graph_, stages, problem_.num_stages));
     if (!is_better(now, best_)) return false;
     best_ = now;
+    stage_of_ = stages;
     return true;
   }
 
-  /// Stage by stage, each as it was recorded.
   std::vector<graph::NodeId> nodes() const {
-    std::vector<int> order;
-    for (int s = 0; s < problem_.num_stages; ++s) {
-      for (std::size_t b = 0; b < stage_of_.size(); ++b) {
-        if (stage_of_[b] == s) order.push_back(static_cast<int>(b));
-      }
-    }
-    return graph_.nodes(order);
-  }
-
-  std::vector<int> cuts() const {
-    std::vector<int> sizes(problem_.num_stages), cuts;
-    for (std::size_t b = 0; b < stage_of_.size(); ++b) {
-      sizes[stage_of_[b]] += graph_.blocks()[b].end - graph_.blocks()[b].begin;
-    }
-    int end = 0;
-    for (int s = 0; s + 1 < problem_.num_stages; ++s) cuts.push_back(end += sizes[s]);
-    return cuts;
+    return nodes_of(graph_, stage_of_, problem_.num_stages);
   }
 
   const Problem& problem_;
   const Setting& setting_;
   const BlockGraph& graph_;
   Goal goal_;
-  double least_us_ = 0;        ///< What has to be moved.
-  std::vector<int> stage_of_;  ///< By block.
-  std::set<std::vector<int>> known_;
+  double least_us_ = 0;  ///< What has to be moved.
+  StageWay stage_of_;
+  std::set<StageWay> known_;
   Score best_;
   std::int64_t num_left_ = 0;
 };
@@ -179,8 +175,7 @@ class StageMover {
 std::vector<graph::NodeId> order_of_better_stages(const Problem& problem, const Setting& setting,
                                                   const Search::Found& found, const Goal& goal) {
   const BlockGraph graph(problem.recorded, problem.profile);
-  const bool has_orders = graph.blocks().size() <= kMostOrderedBlocks && !graph.is_chain();
-  if (!has_orders || !setting.copied_nodes.empty()) return {};
+  if (!graph.has_orders() || !setting.copied_nodes.empty()) return {};
   return StageMover(problem, setting, graph, goal).better_order(found);
 }
 

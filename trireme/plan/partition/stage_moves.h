@@ -8,11 +8,12 @@
 
 namespace trireme::partition {
 
-/// Order of the recorded nodes in which stages are better than those of `found`: blocks (block_graph.h), alone or with
-/// those of their stage that run after or before them, have moved to other stages, as long as that helps. Empty where no move does.
+/// Order of the recorded nodes in which stages are better than those of `found`. Of all ways to give blocks to stages those that
+/// promise most (stage_ways.h) are estimated, if the goal is speed. From the best, blocks (block_graph.h), alone or with
+/// those of their stage that run after or before them, move to other stages, as long as that helps. Empty where nothing is better.
 ///
 /// setting   that `found` is of; without copied nodes.
-/// Cost      an estimate of its own graph for each move, limited in number.
+/// Cost      an estimate of its own graph for each way and move, limited in number.
 std::vector<graph::NodeId> order_of_better_stages(const Problem& problem, const Setting& setting,
                                                   const Search::Found& found, const Goal& goal);
 

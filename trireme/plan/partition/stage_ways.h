@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "trireme/plan/partition/block_graph.h"
+#include "trireme/plan/partition/candidate.h"
+
+namespace trireme::partition {
+
+/// By block: its stage. Every stage has a block, and none is before a stage of a block that must run first.
+using StageWay = std::vector<int>;
+
+/// Ids of the nodes, stage by stage, each as it was recorded.
+std::vector<graph::NodeId> nodes_of(const BlockGraph& graph, const StageWay& way, int num_stages);
+
+/// Where the stages begin in that order.
+std::vector<int> cuts_of(const BlockGraph& graph, const StageWay& way, int num_stages);
+
+struct WayRules {
+  double most_us = kUnlimited;  ///< Steps that surely take longer are left out.
+  std::size_t num_kept = 400;   ///< Of all ways.
+  std::int64_t most_tried =
+      2'000'000;  ///< Blocks that are given to stages; after that the rest is not looked at.
+};
+
+/// Of all ways to give blocks to stages those whose steps promise to be shortest, the best first. A step is taken to last, for
+/// the stage that takes longest, as long as its microbatches and, once each, what the stages do that it waits for:
+///
+///     max over stages s of lead(s) + m time(s),   lead(s) = max over stages r that feed s of lead(r) + one microbatch of r
+///
+/// time(s) is SetCost::time_us: messages and copies counted, then its nodes alone: stages may run cheap nodes again instead of
+/// waiting for messages. So there are two lists, one behind the other. Memory is not looked at.
+///
+/// setting   of the recorded graph, without copied nodes.
+/// Cost      that of SetCost for all ways that no bound leaves out.
+std::vector<StageWay> promising_ways(const Problem& problem, const Setting& setting,
+                                     const BlockGraph& graph, const WayRules& rules);
+
+}  // namespace trireme::partition
