@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "trireme/base/kernel_files.h"
 #include "trireme/error.h"
 #include "trireme/wire/system/interfaces.h"
 
@@ -118,6 +119,11 @@ void add_parts(HostParts parts, topology::Host& host) {
 HostParts host_parts(const std::string& synthetic) {
   const Machine machine = load(synthetic);
   HostParts parts{.numa_nodes = numa_nodes_of(machine.get()), .devices = {}};
+  if (synthetic.empty() && parts.numa_nodes.size() == 1) {
+    // Of a virtual machine whose memory grows as it is used the kernel may say less for its one node than for all of it.
+    std::int64_t& bytes = parts.numa_nodes[0].memory_bytes;
+    bytes = std::max(bytes, usable_memory_bytes());
+  }
   parts.devices = devices_of(machine.get(), parts.numa_nodes);
   return parts;
 }
