@@ -154,7 +154,7 @@ class DownsetCutter {
       const double before_us = downsets_[from_].best[s].us;
       if (before_us >= least_us_ || (!leaves_none && leaves_too_much(s + 1))) continue;
       num_steps_ += static_cast<std::int64_t>(stage_.size());
-      const double us = std::max(before_us, cost_.time_us(positions(), is_done_, s));
+      const double us = std::max(before_us, cost_.time(positions(), is_done_, s).slowest_us());
       if (us >= least_us_) continue;
       if (leaves_none) {
         least_us_ = us;

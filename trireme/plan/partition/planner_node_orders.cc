@@ -29,18 +29,25 @@ void Planner::try_node_orders(int num_stages) {
       if (other != schedule) try_setting(num_stages, setting(other, passes));
     }
   }
-  for (int round = 0; round < kMostRoundsOfMoves && try_stage_moves(num_stages);) ++round;
+  std::vector<StageWay> promising;
+  for (int round = 0; round < kMostRoundsOfMoves; ++round) {
+    if (!try_stage_moves(num_stages, promising)) return;
+  }
 }
 
 /// Whether an order in which nodes have moved to other stages is better than the best, from that of each schedule.
-bool Planner::try_stage_moves(int num_stages) {
+bool Planner::try_stage_moves(int num_stages, std::vector<StageWay>& promising) {
   const Score before = best_of(num_stages)->found.score;
-  for (const std::string& start : schedules_) {
+  std::vector<std::string> starts = {settings_[best_of(num_stages)->setting]->schedule};
+  for (const std::string& other : schedules_) {
+    if (other != starts[0]) starts.push_back(other);
+  }
+  for (const std::string& start : starts) {
     const auto own = bests_.find({num_stages, start});
     if (own == bests_.end() || own->second.found.score.primary > kNearby * before.primary) continue;
     const Best from = own->second;
-    const std::vector<graph::NodeId> order =
-        order_of_better_stages(problem(from), *settings_[from.setting], from.found, goal_);
+    const std::vector<graph::NodeId> order = order_of_better_stages(
+        problem(from), *settings_[from.setting], from.found, goal_, promising);
     if (order.empty()) continue;
     for (const std::string& schedule : schedules_) {
       try_setting(num_stages, setting(schedule, {order, {}}));

@@ -92,8 +92,8 @@ std::size_t SetCost::kind_after(int stage) const {
   return static_cast<std::size_t>(rules_.link_kinds[is_one ? stage : 0]);
 }
 
-double SetCost::time_us(const std::vector<int>& positions, const std::vector<bool>& is_done,
-                        int stage) {
+SetTime SetCost::time(const std::vector<int>& positions, const std::vector<bool>& is_done,
+                      int stage) {
   ++stamp_;
   const auto goes_on = [&](const Value& value) {
     return std::ranges::any_of(value.uses, [&](int use) { return !is_done[use]; });
@@ -128,7 +128,7 @@ double SetCost::time_us(const std::vector<int>& positions, const std::vector<boo
   if (takes_field) work_us += profile_.step.read_us;
   work_us += sent_bytes * profile_.step.copy_ns_per_byte / 1000;
   const double slowness = rules_.slowness.empty() ? 1 : rules_.slowness[stage];
-  return tie_us + std::max({work_us * slowness, values_us, gradients_us});
+  return {work_us * slowness, values_us, gradients_us, tie_us};
 }
 
 }  // namespace trireme::partition

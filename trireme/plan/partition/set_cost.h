@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +12,18 @@
 
 namespace trireme::partition {
 
-/// Time of any set of nodes as a stage, per microbatch: what RangeCost::time_us says where the set is a range.
+/// What a stage does for a microbatch.
+struct SetTime {
+  double work_us = 0;       ///< Of its processor, copies of messages and further sites counted.
+  double values_us = 0;     ///< Of the link that brings its values.
+  double gradients_us = 0;  ///< Of the link that brings gradients of values that later stages use.
+  double tie_us = 0;        ///< Of shared parameters.
+
+  /// Where all are under way at once.
+  double slowest_us() const { return tie_us + std::max({work_us, values_us, gradients_us}); }
+};
+
+/// Time of any set of nodes as a stage, per microbatch: `slowest_us` is what RangeCost::time_us says where the set is a range.
 class SetCost {
  public:
   /// graph, profile   must outlive this.
@@ -21,7 +33,7 @@ class SetCost {
   ///
   /// is_done   by position: whether the node is in the stage or in one before it.
   /// Cost      linear in the uses of what the nodes take and make.
-  double time_us(const std::vector<int>& positions, const std::vector<bool>& is_done, int stage);
+  SetTime time(const std::vector<int>& positions, const std::vector<bool>& is_done, int stage);
 
  private:
   /// Of links: `host` and `network`.

@@ -15,8 +15,9 @@ namespace trireme::partition {
 namespace {
 
 /// All graphs that are tried have about so many nodes together.
-constexpr std::int64_t kMostNodes = 12'000;
-constexpr std::int64_t kLeastMoves = 8, kMostMoves = 200, kMostWays = 400;
+constexpr std::int64_t kMostNodes = 15'000;
+constexpr std::int64_t kLeastMoves = 8, kMostMoves = 200, kMostWays = 1000;
+constexpr std::size_t kKeptWays = 100;  ///< For the other schedules.
 /// Of an even stage's work. Blocks with less are not moved.
 constexpr double kWorthMoving = 0.01;
 
@@ -31,11 +32,12 @@ class StageMover {
     least_us_ *= kWorthMoving / problem.num_stages;
   }
 
-  std::vector<graph::NodeId> better_order(const Search::Found& found) {
+  std::vector<graph::NodeId> better_order(const Search::Found& found,
+                                          std::vector<StageWay>& promising) {
     read_stages(found.cuts);
     known_.insert(stage_of_);
     best_ = found.score;
-    bool has_found = goal_.objective == Objective::kSpeed && try_ways();
+    bool has_found = goal_.objective == Objective::kSpeed && try_ways(promising);
     while (move_one()) has_found = true;
     return has_found ? nodes() : std::vector<graph::NodeId>();
   }
@@ -53,19 +55,35 @@ class StageMover {
     }
   }
 
-  /// Whether one of those that promise most is better, all taken together.
-  bool try_ways() {
+  /// Whether one of them is better. Where there are none yet, all are listed, and those kept that are best.
+  bool try_ways(std::vector<StageWay>& promising) {
+    const bool are_listed = promising.empty();
+    if (are_listed) promising = listed_ways();
+    std::vector<std::pair<Score, StageWay>> tried;
+    bool has_found = false;
+    for (const StageWay& way : promising) {
+      if (is_too_slow(way) || !known_.insert(way).second) continue;
+      const Score now = score_of(way);
+      has_found = take_if_better(way, now) || has_found;
+      tried.emplace_back(now, way);
+    }
+    if (!are_listed) return has_found;
+    std::ranges::sort(tried);
+    promising.clear();
+    for (std::size_t i = 0; i < std::min(tried.size(), kKeptWays); ++i) {
+      promising.push_back(std::move(tried[i].second));
+    }
+    return has_found;
+  }
+
+  std::vector<StageWay> listed_ways() const {
     const auto num_nodes = static_cast<std::int64_t>(problem_.recorded.nodes.size());
     const auto num_kept = static_cast<std::size_t>(
         std::clamp<std::int64_t>(kMostNodes / num_nodes, kLeastMoves, kMostWays));
-    const WayRules rules{.most_us = best_.excess_bytes > 0 ? kUnlimited : best_.primary,
-                         .num_kept = num_kept};
-    bool has_found = false;
-    for (const StageWay& way : promising_ways(problem_, setting_, graph_, rules)) {
-      if (is_too_slow(way) || !known_.insert(way).second) continue;
-      has_found = take_if_better(way) || has_found;
-    }
-    return has_found;
+    const bool has_bound = best_.excess_bytes <= 0;
+    return promising_ways(
+        problem_, setting_, graph_,
+        {.most_us = has_bound ? best_.primary : kUnlimited, .num_kept = num_kept});
   }
 
   bool move_one() {
@@ -118,7 +136,7 @@ class StageMover {
     if (moved_us < least_us_ || has_empty_stage(stages) || is_too_slow(stages)) return false;
     if (!known_.insert(stages).second) return false;
     --num_left_;
-    return take_if_better(stages);
+    return take_if_better(stages, score_of(stages));
   }
 
   bool has_empty_stage(const StageWay& stages) const {
@@ -142,13 +160,16 @@ class StageMover {
     return most_us > (is_speed ? best_.primary : goal_.max_step_us);
   }
 
-  bool take_if_better(const StageWay& stages) {
+  Score score_of(const StageWay& stages) const {
     const std::vector<graph::NodeId> order = nodes_of(graph_, stages, problem_.num_stages);
     const graph::Graph planned = graph::reordered(problem_.recorded, order);
     const Setting setting{setting_.schedule, {}, planned, order};
     Judge judge(problem_, setting);
     judge.begin(goal_);
-    const Score now = judge.score(cuts_of(graph_, stages, problem_.num_stages));
+    return judge.score(cuts_of(graph_, stages, problem_.num_stages));
+  }
+
+  bool take_if_better(const StageWay& stages, const Score& now) {
     if (!is_better(now, best_)) return false;
     best_ = now;
     stage_of_ = stages;
@@ -173,10 +194,11 @@ class StageMover {
 }  // namespace
 
 std::vector<graph::NodeId> order_of_better_stages(const Problem& problem, const Setting& setting,
-                                                  const Search::Found& found, const Goal& goal) {
+                                                  const Search::Found& found, const Goal& goal,
+                                                  std::vector<StageWay>& promising) {
   const BlockGraph graph(problem.recorded, problem.profile);
   if (!graph.has_orders() || !setting.copied_nodes.empty()) return {};
-  return StageMover(problem, setting, graph, goal).better_order(found);
+  return StageMover(problem, setting, graph, goal).better_order(found, promising);
 }
 
 }  // namespace trireme::partition

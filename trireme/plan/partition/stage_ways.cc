@@ -102,15 +102,17 @@ class WayLister {
   /// The way, where it is among the best.
   void keep() {
     if (std::ranges::count(num_blocks_, 0) > 0) return;
-    const double least_us = step_us(work_us_) * kRoundedDown;
+    std::vector<SetTime> times;
+    for (const double us : work_us_) times.push_back({.work_us = us});
+    const double least_us = step_us(times) * kRoundedDown;
     if (least_us >= most_us()) return;
     without_.offer(least_us, way_);
-    if (least_us < with_messages_.most_us()) with_messages_.offer(step_us(stages_us()), way_);
+    if (least_us < with_messages_.most_us()) with_messages_.offer(step_us(stage_times()), way_);
   }
 
-  /// By stage, of a microbatch, messages counted.
-  std::vector<double> stages_us() {
-    std::vector<double> stage_us;
+  /// By stage, messages counted.
+  std::vector<SetTime> stage_times() {
+    std::vector<SetTime> times;
     std::vector<bool> is_done(blocks_.back().end);
     for (int s = 0; s < num_stages_; ++s) {
       std::vector<int> positions;
@@ -121,26 +123,27 @@ class WayLister {
           is_done[p] = true;
         }
       }
-      stage_us.push_back(costs_.time_us(positions, is_done, s));
+      times.push_back(costs_.time(positions, is_done, s));
     }
-    return stage_us;
+    return times;
   }
 
-  /// Where stages take so long for a microbatch.
-  double step_us(const std::vector<double>& stage_us) const {
+  double step_us(const std::vector<SetTime>& times) const {
     std::vector<double> once_us(num_stages_, 0), lead_us(num_stages_, 0);
-    std::vector<std::vector<bool>> feeds(num_stages_, std::vector<bool>(num_stages_));
+    std::vector<bool> feeds(num_stages_ * num_stages_);
     for (std::size_t b = 0; b < blocks_.size(); ++b) {
-      const double us = splits_ ? blocks_[b].lead_us : blocks_[b].work_us;
-      once_us[way_[b]] += us * slowness_[way_[b]];
-      for (const int fed : blocks_[b].feeds) feeds[way_[b]][way_[fed]] = true;
+      const int stage = way_[b];
+      once_us[stage] += (splits_ ? blocks_[b].lead_us : blocks_[b].work_us) * slowness_[stage];
+      for (const int fed : blocks_[b].feeds) feeds[stage * num_stages_ + way_[fed]] = true;
     }
     double most_us = 0;
     for (int s = 0; s < num_stages_; ++s) {
       for (int r = 0; r < s; ++r) {
-        if (feeds[r][s]) lead_us[s] = std::max(lead_us[s], lead_us[r] + once_us[r]);
+        if (!feeds[r * num_stages_ + s]) continue;
+        lead_us[s] = std::max(lead_us[s], lead_us[r] + once_us[r] + times[r].gradients_us);
       }
-      most_us = std::max(most_us, lead_us[s] + num_microbatches_ * stage_us[s]);
+      lead_us[s] += times[s].values_us;
+      most_us = std::max(most_us, lead_us[s] + num_microbatches_ * times[s].slowest_us());
     }
     return most_us;
   }

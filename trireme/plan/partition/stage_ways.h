@@ -20,18 +20,18 @@ std::vector<int> cuts_of(const BlockGraph& graph, const StageWay& way, int num_s
 
 struct WayRules {
   double most_us = kUnlimited;  ///< Steps that surely take longer are left out.
-  std::size_t num_kept = 400;   ///< Of all ways.
+  std::size_t num_kept = 1000;  ///< Of all ways.
   std::int64_t most_tried =
       2'000'000;  ///< Blocks that are given to stages; after that the rest is not looked at.
 };
 
 /// Of all ways to give blocks to stages those whose steps promise to be shortest, the best first. A step is taken to last, for
-/// the stage that takes longest, as long as its microbatches and, once each, what the stages do that it waits for:
+/// the stage that takes longest, as long as its microbatches and, once each, what it waits for before its first and after its last:
 ///
-///     max over stages s of lead(s) + m time(s),   lead(s) = max over stages r that feed s of lead(r) + one microbatch of r
+///     max over stages s of lead(s) + m time(s),   lead(s) = values(s) + max over r that feed s of lead(r) + work(r) + gradients(r)
 ///
-/// time(s) is SetCost::time_us: messages and copies counted, then its nodes alone: stages may run cheap nodes again instead of
-/// waiting for messages. So there are two lists, one behind the other. Memory is not looked at.
+/// times are those of SetCost, of a microbatch; values and gradients are messages. A second list, behind the first, is by work
+/// alone: stages may run cheap nodes again instead of waiting for messages. Memory is not looked at.
 ///
 /// setting   of the recorded graph, without copied nodes.
 /// Cost      that of SetCost for all ways that no bound leaves out.
