@@ -5,65 +5,22 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <functional>
 #include <mutex>
 #include <thread>
 
+#include "tests/engine/train/held_out.h"
 #include "tests/engine/train/layouts.h"
 #include "trireme/engine/memory/process_memory.h"
-#include "trireme/engine/record/torch_terms.h"
 #include "trireme/engine/train/serial_session.h"
 #include "trireme/plan/schedule/message_limits.h"
 
 namespace trireme::train {
 namespace {
 
-/// Knows whether anybody read from it.
-class Noticing : public data::Source {
- public:
-  explicit Noticing(std::shared_ptr<const data::Source> inner) : inner_(std::move(inner)) {}
-  std::int64_t num_samples() const override { return inner_->num_samples(); }
-  const std::vector<data::Field>& fields() const override { return inner_->fields(); }
-  void read(data::Sample sample,
-            std::span<const std::span<std::byte>> destinations) const override {
-    was_read = true;
-    inner_->read(sample, destinations);
-  }
-  mutable std::atomic<bool> was_read = false;
-
- private:
-  std::shared_ptr<const data::Source> inner_;
-};
-
-/// The first 15 of the model's samples: a remainder of one.
-std::shared_ptr<Noticing> held_out(const Workload& workload) {
-  std::vector<std::pair<std::string, at::Tensor>> fields;
-  for (const data::Field& field : workload.training->fields()) {
-    std::vector<std::int64_t> shape = {15};
-    shape.insert(shape.end(), field.shape.begin(), field.shape.end());
-    const at::Tensor tensor = at::empty(shape, record::to_scalar_type(field.dtype));
-    fields.emplace_back(field.name, tensor);
-  }
-  for (std::int64_t i = 0; i < 15; ++i) {
-    std::vector<std::span<std::byte>> places;
-    for (auto& [name, tensor] : fields) {
-      at::Tensor row = tensor[i];
-      places.emplace_back(static_cast<std::byte*>(row.mutable_data_ptr()), row.nbytes());
-    }
-    workload.training->read({i}, places);
-  }
-  return std::make_shared<Noticing>(tensor_source(fields));
-}
-
 struct Evaluated {
   StepLosses losses;
   std::vector<bool> has_read;  ///< By rank.
 };
-
-record::Recording recorded_in(graph::Mode mode, const Workload& workload) {
-  return record::record(workload.model, BatchReader(workload.training, workload.model).maker(),
-                        mode);
-}
 
 /// After one step of training, so that buffers are not those of the beginning.
 Evaluated evaluate_on_ranks(const Layout& layout, std::int64_t microbatches_at_once = 256) {
@@ -112,14 +69,6 @@ StepLosses evaluate_serially(const Layout& layout) {
   return evaluate(prepared.workload, prepared.evaluation, 2, 1);
 }
 
-void expect_same(const StepLosses& actual, const StepLosses& expected) {
-  ASSERT_EQ(actual.losses.size(), expected.losses.size());
-  for (std::size_t i = 0; i < expected.losses.size(); ++i) {
-    EXPECT_EQ(actual.losses[i].sum, expected.losses[i].sum) << expected.losses[i].name;
-    EXPECT_EQ(actual.losses[i].weight, expected.losses[i].weight);
-  }
-}
-
 TrainingOptions with_averages() {
   return {.seed = 3, .optimizer = {.learning_rate = 0.1, .average_decay = 0.5}};
 }
@@ -166,7 +115,7 @@ OfAverages evaluate_averages_serially(const Layout& layout) {
   EXPECT_NE(found.evaluated.losses[0].sum,
             evaluate(workload, prepared.evaluation, 2, 2).losses[0].sum);
   session.exchange_averages();
-  expect_same(evaluate(workload, prepared.evaluation, 2, 2), found.evaluated);
+  expect_same_sums(evaluate(workload, prepared.evaluation, 2, 2), found.evaluated);
   session.exchange_averages();
   const at::AutoGradMode with_grad(true);
   found.next = session.step().losses;
@@ -176,7 +125,7 @@ OfAverages evaluate_averages_serially(const Layout& layout) {
 class EvaluateRanks : public testing::TestWithParam<Layout> {};
 
 TEST_P(EvaluateRanks, GivesTheSumsOfOneProcess) {
-  expect_same(evaluate_on_ranks(GetParam()).losses, evaluate_serially(GetParam()));
+  expect_same_sums(evaluate_on_ranks(GetParam()).losses, evaluate_serially(GetParam()));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -217,8 +166,8 @@ TEST(EvaluateRanks, AveragesStandInThePlaceOfWeightsForAWhile) {
       session.exchange_averages();
       const StepLosses next = session.step().losses;
       if (world.rank() != 0) return;
-      expect_same(losses, expected.evaluated);
-      expect_same(next, expected.next);
+      expect_same_sums(losses, expected.evaluated);
+      expect_same_sums(next, expected.next);
     });
   }
 }
@@ -226,7 +175,7 @@ TEST(EvaluateRanks, AveragesStandInThePlaceOfWeightsForAWhile) {
 // 8 microbatches: 6 and 2 of two replicas; the last program has one for each.
 TEST(EvaluateRanks, InSeveralProgramsTheSumsAreTheSame) {
   const Layout layout{.model = "two_losses", .stages = 2, .replicas = 2};
-  expect_same(evaluate_on_ranks(layout, 3).losses, evaluate_serially(layout));
+  expect_same_sums(evaluate_on_ranks(layout, 3).losses, evaluate_serially(layout));
 }
 
 // The remainder is less than there are replicas: some have nothing to do in the last program.
@@ -237,93 +186,8 @@ TEST(EvaluateRanks, AReplicaWithoutMicrobatchesWaitsForTheOthers) {
                         .replicas = 4,
                         .stages_per_rank = 2,
                         .shards_parameters = shards};
-    expect_same(evaluate_on_ranks(layout, 7).losses, evaluate_serially(layout));
+    expect_same_sums(evaluate_on_ranks(layout, 7).losses, evaluate_serially(layout));
   }
-}
-
-/// Its last node, doubling the loss, takes nothing of the batch; what it weighs is of the batch.
-Workload doubled_loss() {
-  const auto linear = std::make_shared<torch::nn::LinearImpl>(4, 4);
-  Model model = make_model(linear, [linear](const Batch& batch) {
-    const auto weight = batch["mask"].sum();
-    const auto each = linear->forward(batch["x"]).square() * batch["mask"].unsqueeze(1);
-    return sum_loss(each.sum() * 2, weight);
-  });
-  return {std::move(model),
-          tensor_source({{"x", torch::arange(240.0).reshape({60, 4}).sin()},
-                         {"mask", torch::arange(60.0).cos().abs()}}),
-          nullptr};
-}
-
-using CutsOf = std::function<std::vector<int>(const graph::Graph&)>;
-
-/// Expects an evaluation by ranks, a stage each, to have the sums of one process. Returns which rank has read a sample.
-std::vector<bool> expect_sums_of_one(const MakeWorkload& make, int num_stages,
-                                     const CutsOf& cuts_of) {
-  Workload alone = construct(make, 3);
-  alone.evaluation = held_out(alone);
-  const StepLosses expected =
-      evaluate(alone, recorded_in(graph::Mode::kEval, alone), /*microbatch=*/2, /*step=*/0);
-  std::vector<bool> has_read(num_stages);
-  std::mutex mutex;
-  run_ranks(num_stages, [&](const collectives::World& world) {
-    Workload workload = construct(make, 3);
-    const auto source = held_out(workload);
-    workload.evaluation = source;
-    const auto evaluation = recorded_in(graph::Mode::kEval, workload);
-    workload.model.set_training(true);
-    const auto recorded = recorded_in(graph::Mode::kTrain, workload);
-    const RankSession session(
-        world, workload, recorded,
-        layout::make_manual_plan(recorded.graph, graph::graph_sha256(recorded.graph),
-                                 cuts_of(recorded.graph), {24, 2, 4}),
-        {.seed = 3});
-    expect_same(evaluate_ranks(world, workload, session, evaluation).losses, expected);
-    const std::scoped_lock lock(mutex);
-    has_read[world.rank()] = source->was_read;
-  });
-  return has_read;
-}
-
-TEST(EvaluateRanks, AStageWithoutFieldsWeighsItsLossByTheSamples) {
-  const auto before_last = [](const graph::Graph& graph) {
-    return std::vector<int>{static_cast<int>(graph.nodes.size()) - 1};
-  };
-  EXPECT_THAT(expect_sums_of_one(doubled_loss, 2, before_last), testing::ElementsAre(true, true));
-}
-
-/// A counter of batches comes first, and dropout stands between two layers: an evaluation has neither.
-Workload counted_and_dropped() {
-  struct Net : torch::nn::Module {
-    torch::nn::BatchNorm1d norm{4};
-    torch::nn::Linear in{4, 4}, out{4, 2};
-    Net() {
-      register_module("norm", norm);
-      register_module("in", in);
-      register_module("out", out);
-    }
-  };
-  const auto net = std::make_shared<Net>();
-  Model model = make_model(net, [net](const Batch& batch) {
-    const auto hidden = net->in(net->norm(batch["x"]));
-    return mean_loss(net->out(torch::dropout(hidden, 0.5, net->is_training())).square().mean());
-  });
-  return {std::move(model), tensor_source({{"x", torch::arange(240.0).reshape({60, 4}).sin()}}),
-          nullptr};
-}
-
-// A planner made such a stage of the counter, and the run ended at its first evaluation.
-TEST(EvaluateRanks, AStageMayHaveNothingToEvaluate) {
-  expect_sums_of_one(counted_and_dropped, 4, [](const graph::Graph& graph) {
-    const auto at = [&](const std::string& part) {
-      const auto named = [&](const graph::Node& n) {
-        return n.name.find(part) != std::string::npos;
-      };
-      return static_cast<int>(std::ranges::find_if(graph.nodes, named) - graph.nodes.begin());
-    };
-    EXPECT_EQ(at("batch_norm"), 1);
-    return std::vector<int>{1, at("dropout"), at("out/")};
-  });
 }
 
 constexpr std::int64_t kWide = std::int64_t{1} << 17;
