@@ -12,7 +12,7 @@
 #include "trireme/plan/partition/candidate.h"
 #include "trireme/plan/partition/search.h"
 #include "trireme/plan/partition/stage_bound.h"
-#include "trireme/plan/partition/stage_ways.h"
+#include "trireme/plan/partition/stage_moves.h"
 
 namespace trireme::partition {
 
@@ -65,7 +65,7 @@ class Planner {
   bool may_win(const Best& tried) const;
   bool looks_good(int num_stages);
   void try_node_orders(int num_stages);
-  bool try_stage_moves(int num_stages, std::vector<StageWay>& promising);
+  bool try_stage_moves(int num_stages, PromisingWays& promising);
   void try_copies(int num_stages);
   void try_setting(int num_stages, std::size_t setting);
   bool has_schedule(int num_stages, const std::string& schedule);

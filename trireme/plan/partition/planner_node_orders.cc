@@ -29,14 +29,14 @@ void Planner::try_node_orders(int num_stages) {
       if (other != schedule) try_setting(num_stages, setting(other, passes));
     }
   }
-  std::vector<StageWay> promising;
+  PromisingWays promising;
   for (int round = 0; round < kMostRoundsOfMoves; ++round) {
     if (!try_stage_moves(num_stages, promising)) return;
   }
 }
 
 /// Whether an order in which nodes have moved to other stages is better than the best, from that of each schedule.
-bool Planner::try_stage_moves(int num_stages, std::vector<StageWay>& promising) {
+bool Planner::try_stage_moves(int num_stages, PromisingWays& promising) {
   const Score before = best_of(num_stages)->found.score;
   std::vector<std::string> starts = {settings_[best_of(num_stages)->setting]->schedule};
   for (const std::string& other : schedules_) {

@@ -32,8 +32,7 @@ class StageMover {
     least_us_ *= kWorthMoving / problem.num_stages;
   }
 
-  std::vector<graph::NodeId> better_order(const Search::Found& found,
-                                          std::vector<StageWay>& promising) {
+  std::vector<graph::NodeId> better_order(const Search::Found& found, PromisingWays& promising) {
     read_stages(found.cuts);
     known_.insert(stage_of_);
     best_ = found.score;
@@ -55,23 +54,23 @@ class StageMover {
     }
   }
 
-  /// Whether one of them is better. Where there are none yet, all are listed, and those kept that are best.
-  bool try_ways(std::vector<StageWay>& promising) {
-    const bool are_listed = promising.empty();
-    if (are_listed) promising = listed_ways();
+  /// Whether one of them is better. Where they are not known yet, all are listed, and those kept that are best.
+  bool try_ways(PromisingWays& promising) {
+    const bool are_known = promising.has_value();
+    if (!are_known) promising = listed_ways();
     std::vector<std::pair<Score, StageWay>> tried;
     bool has_found = false;
-    for (const StageWay& way : promising) {
+    for (const StageWay& way : *promising) {
       if (is_too_slow(way) || !known_.insert(way).second) continue;
       const Score now = score_of(way);
       has_found = take_if_better(way, now) || has_found;
       tried.emplace_back(now, way);
     }
-    if (!are_listed) return has_found;
+    if (are_known) return has_found;
     std::ranges::sort(tried);
-    promising.clear();
+    promising->clear();
     for (std::size_t i = 0; i < std::min(tried.size(), kKeptWays); ++i) {
-      promising.push_back(std::move(tried[i].second));
+      promising->push_back(std::move(tried[i].second));
     }
     return has_found;
   }
@@ -195,7 +194,7 @@ class StageMover {
 
 std::vector<graph::NodeId> order_of_better_stages(const Problem& problem, const Setting& setting,
                                                   const Search::Found& found, const Goal& goal,
-                                                  std::vector<StageWay>& promising) {
+                                                  PromisingWays& promising) {
   const BlockGraph graph(problem.recorded, problem.profile);
   if (!graph.has_orders() || !setting.copied_nodes.empty()) return {};
   return StageMover(problem, setting, graph, goal).better_order(found, promising);

@@ -69,6 +69,7 @@ class WayLister {
 
   std::vector<StageWay> list() {
     give_out(0);
+    if (num_tried_ > rules_.most_tried) return {};
     std::vector<StageWay> ways = with_messages_.sorted();
     for (StageWay& way : without_.sorted()) {
       if (std::ranges::count(ways, way) == 0) ways.push_back(std::move(way));

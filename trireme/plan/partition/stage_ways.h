@@ -20,7 +20,7 @@ std::vector<int> cuts_of(const BlockGraph& graph, const StageWay& way, int num_s
 
 struct WayRules {
   double most_us = kUnlimited;  ///< Steps that surely take longer are left out.
-  std::size_t num_kept = 1000;  ///< Of all ways.
+  std::size_t num_kept = 1000;  ///< By each of the two estimates.
   std::int64_t most_tried =
       2'000'000;  ///< Blocks that are given to stages; after that the rest is not looked at.
 };
@@ -34,6 +34,7 @@ struct WayRules {
 /// alone: stages may run cheap nodes again instead of waiting for messages. Memory is not looked at.
 ///
 /// setting   of the recorded graph, without copied nodes.
+/// Returns   nothing where there are too many ways to list.
 /// Cost      that of SetCost for all ways that no bound leaves out.
 std::vector<StageWay> promising_ways(const Problem& problem, const Setting& setting,
                                      const BlockGraph& graph, const WayRules& rules);
