@@ -25,12 +25,17 @@ namespace {
 /// The plan, if these ranks can run it on this graph.
 const layout::Plan& checked(const collectives::World& world, const layout::Plan& plan,
                             const graph::Graph& planned, const TrainingOptions& options) {
-  const int expected = layout::train_role(plan).mesh.num_ranks();
+  const int expected = layout::train_role(plan).num_ranks();
   if (world.endpoint.world_size() != expected) {
     throw Error(ErrorKind::kInvalidArgument,
                 "the plan is for " + std::to_string(expected) + " ranks and " +
                     std::to_string(world.endpoint.world_size()) +
                     " were started; start as many or partition for these");
+  }
+  if (!layout::train_role(plan).is_even()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "the plan places ranks that run several replicas, which train does not run yet; "
+                "place a rank for each replica");
   }
   check_buffers(planned, options.buffers, layout::train_role(plan).mesh.data);
   return plan;

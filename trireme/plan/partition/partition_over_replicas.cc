@@ -104,7 +104,7 @@ Tried try_replicas(const graph::Graph& recorded, const profile::Profile& profile
 
 /// Ranks that the plan uses x its step.
 double cost_of(const layout::Plan& plan) {
-  return layout::train_role(plan).mesh.num_ranks() * plan.prediction->step_ms;
+  return layout::train_role(plan).num_ranks() * plan.prediction->step_ms;
 }
 
 /// Of the fastest plans of each number of ranks, the one that costs least.
