@@ -52,7 +52,7 @@ layout::Plan make_plan(const Model& model, int replicas, bool is_sharded) {
   plan.sharded_state = is_sharded;
   layout::Role& role = plan.roles[0];
   role.mesh.data = replicas;
-  role.placement.resize(static_cast<std::size_t>(role.mesh.num_ranks()));
+  role.placement.resize(static_cast<std::size_t>(role.mesh.num_places()));
   std::iota(role.placement.begin(), role.placement.end(), 0);
   return plan;
 }

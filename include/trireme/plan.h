@@ -201,6 +201,9 @@ struct PlanOptions {
   bool may_reorder =
       true;               ///< Nodes may run in another order than the recorded one: the same bits.
   bool may_idle = false;  ///< Ranks may be left out where that is faster.
+  /// Stages may have different numbers of ranks, some of which then run several replicas, where that is faster: the same bits.
+  /// Where `replicas` is 0 and the objective speed.
+  bool may_join = false;
 };
 
 /// A model's forward pass as data: operators, values, parameters. Immutable; copies share.

@@ -155,6 +155,7 @@ void bind_plan_options(py::module_& module) {
       .def_readwrite("device_memory_bytes", &PlanOptions::device_memory_bytes)
       .def_readwrite("may_copy", &PlanOptions::may_copy)
       .def_readwrite("may_idle", &PlanOptions::may_idle)
+      .def_readwrite("may_join", &PlanOptions::may_join)
       .def_readwrite("may_reorder", &PlanOptions::may_reorder);
 }
 

@@ -320,6 +320,7 @@ class PlanOptions:
     max_slowdown: float
     may_copy: bool
     may_idle: bool
+    may_join: bool
     may_reorder: bool
     objective: Objective
     offload: Offload

@@ -177,6 +177,15 @@ class Process {
   bool has_ended_ = false;
 };
 
+/// The lines of the evaluation.
+inline std::string evaluation_in(const std::string& out) {
+  std::string text;
+  for (const std::string& line : lines_of(out)) {
+    if (line.starts_with("evaluation")) text += line;
+  }
+  return text;
+}
+
 /// A folder for the files of a test, and processes that write there.
 class RankTest : public testing::Test {
  protected:

@@ -20,15 +20,6 @@ using testing::Not;
 const Words kTinyTraining = {"--model",      "gated", "train",   "--batch", "8",
                              "--microbatch", "2",     "--steps", "2"};
 
-/// The lines of the evaluation.
-std::string evaluation_in(const std::string& out) {
-  std::string text;
-  for (const std::string& line : lines_of(out)) {
-    if (line.starts_with("evaluation")) text += line;
-  }
-  return text;
-}
-
 struct Layout {
   const char* model;
   const char* stages;

@@ -65,7 +65,7 @@ Plan make_plan(const graph::Graph& graph, const PlanShape& shape) {
   plan.schedule.name = shape.schedule;
   Role& role = plan.roles[0];
   role.mesh.data = shape.replicas;
-  role.placement.resize(static_cast<std::size_t>(role.mesh.num_ranks()));
+  role.placement.resize(static_cast<std::size_t>(role.mesh.num_places()));
   std::iota(role.placement.begin(), role.placement.end(), 0);
   return plan;
 }

@@ -30,7 +30,7 @@ std::string kinds_text(const std::map<std::string, std::int64_t>& kinds) {
   return text;
 }
 
-/// A row for each place of the pipeline: of its replicas, the rank that has most.
+/// A row for each place of the pipeline: of its ranks, the one that has most.
 std::string peaks_text(const Measured& measured, const layout::Plan& plan) {
   const layout::Role& role = layout::train_role(plan);
   graph::Table table(

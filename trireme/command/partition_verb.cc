@@ -89,10 +89,13 @@ Body add_partition(CLI::App& app, Context& context) {
   PlanOptions& wanted = options->plan.options;
   wanted.may_copy = true;
   wanted.may_idle = true;  // Ranks are not started yet.
+  wanted.may_join = true;
   app.add_flag("!--no-copies", wanted.may_copy,
                "Run no cheap shared node once per consumer, which gives other bits");
   app.add_flag("!--no-reorder", wanted.may_reorder,
                "Run nodes in the recorded order, also where another one has the same bits");
+  app.add_flag("!--even-replicas", wanted.may_join,
+               "As many ranks for each stage, also where other numbers would be faster");
   add_objective_option(app, wanted.objective);
   add_slowdown_option(app, wanted.max_slowdown);
   add_device_memory_option(app, wanted.device_memory_bytes);

@@ -51,6 +51,7 @@ void add_run_options(CLI::App& app, RunOptions& run, PlanOptions& planning) {
   app.add_flag("--resume", run.resume,
                "Resume from the newest checkpoint of the folder, if it has one; --ranks may differ")
       ->needs(folder);
+  planning.may_join = true;
   std::vector<CLI::Option*> own;
   own.push_back(app.add_option("--checkpoint-every", run.checkpoint_every,
                                "Steps between checkpoints; 0 for one at the end")

@@ -177,7 +177,7 @@ std::string Plan::graph_sha256() const { return value_->graph_sha256; }
 const BatchLayout& Plan::batch() const { return value_->batch; }
 int Plan::num_stages() const { return static_cast<int>(value_->stages.size()); }
 int Plan::num_replicas() const { return layout::train_role(*value_).mesh.data; }
-int Plan::num_ranks() const { return layout::train_role(*value_).mesh.num_ranks(); }
+int Plan::num_ranks() const { return layout::train_role(*value_).num_ranks(); }
 const std::string& Plan::schedule() const { return value_->schedule.name; }
 std::optional<Prediction> Plan::prediction() const { return value_->prediction; }
 

@@ -165,6 +165,8 @@ partition::PartitionOptions partition_options(const graph::Graph& graph,
   asked.batch.microbatch = profile.microbatch;
   asked.forecast = forecast_options(training);
   asked.forecast.program.tolerant = training.tolerant;
+  // Buffers that forwards write are of one replica on each rank.
+  asked.may_join = wanted.may_join && train::written_buffers(graph).empty();
   asked.may_replicate = train::why_one_replica(graph, training.buffers).empty();
   for (const std::string& cut : wanted.cuts) asked.cuts.push_back(node_position(graph, cut));
   return asked;
@@ -226,7 +228,7 @@ Decision decide(const graph::Graph& graph, const MeasuredCosts& measured, const 
   auto plan = std::make_shared<layout::Plan>(
       partition::partition_over_replicas(graph, profile, topology, asked));
   const graph::Graph planned = layout::planned_graph(graph, *plan);
-  train::check_buffers(planned, training.buffers, layout::train_role(*plan).mesh.data);
+  train::check_buffers(planned, training.buffers, layout::train_role(*plan));
   std::string text =
       partition::explain(planned, *plan, forecast(planned, *plan, profile, topology, training));
   const std::string idle = partition::idle_ranks(*plan, topology, asked);

@@ -219,10 +219,10 @@ RunDocument load_kept_run(const std::filesystem::path& path) {
 }
 
 Segment segment_of(const layout::Plan& plan) {
-  const layout::Mesh& mesh = layout::train_role(plan).mesh;
-  Segment segment{.ranks = mesh.num_ranks(),
+  const layout::Role& role = layout::train_role(plan);
+  Segment segment{.ranks = role.num_ranks(),
                   .stages = static_cast<int>(plan.stages.size()),
-                  .replicas = mesh.data,
+                  .replicas = role.mesh.data,
                   .schedule = plan.schedule.name};
   if (plan.prediction) {
     segment.predicted_step_ms = plan.prediction->step_ms;

@@ -33,14 +33,14 @@ class Plan:
 
 
 def _ranks_of(role: Fields, stage: Fields, index: int) -> list[int]:
-    """The ranks at the stage's position in the pipeline, by default its index: all replicas and shards."""
+    """The ranks at the stage's position in the pipeline, by default its index, each once."""
     mesh = role.child("mesh")
     each = max((mesh.whole("data") or 1) * (mesh.whole("shard") or 1), 1)
     position = stage.whole("position") if "position" in stage else index
     if position is None or position < 0:
         return []
     begin = position * each
-    return role.whole_numbers("placement")[begin : begin + each]
+    return list(dict.fromkeys(role.whole_numbers("placement")[begin : begin + each]))
 
 
 def read_plan(path: Path, notes: Notes) -> Plan:

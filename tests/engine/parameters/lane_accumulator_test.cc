@@ -91,6 +91,40 @@ TEST_F(LaneAccumulatorTest, BucketsThatAreNotReachedComeAtTheEndOfTheLane) {
   }
 }
 
+/// 2^24 and ones: the order of adding shows.
+double lane_number(int lane) { return lane % 3 == 0 ? 16777216.0 : 1.0; }
+
+// Three replicas of two lanes side by side: the sum is the tree's over all six, not that of the order in which they come.
+TEST_F(LaneAccumulatorTest, ReplicasSideBySideHaveTheSumOfOneAfterTheOther) {
+  constexpr int kReplicas = 3, kLanes = 2;
+  LaneAccumulator one(store_, recording_.graph, kReplicas * kLanes);
+  one.begin_step();
+  for (int lane = 0; lane < kReplicas * kLanes; ++lane) {
+    one.accept(0, gradient(one, 0, lane_number(lane)));
+    one.end_lane();
+  }
+  one.end_step();
+  const at::Tensor expected = one.site_sum(0).clone();
+  LaneAccumulator beside(store_, recording_.graph, kLanes, {.num_replicas = kReplicas});
+  for (int step = 0; step < 2; ++step) {
+    beside.begin_step();
+    int num_handed = 0;
+    for (int lane = 0; lane < kLanes; ++lane) {
+      for (int r = 0; r < kReplicas; ++r) {
+        const bool is_last = lane + 1 == kLanes && r + 1 == kReplicas;
+        if (is_last) beside.begin_last_microbatch(0, [&](int) { ++num_handed; });
+        EXPECT_EQ(num_handed, 0);
+        beside.begin_replica(r);
+        beside.accept(0, gradient(beside, 0, lane_number(r * kLanes + lane)));
+        beside.end_lane();
+      }
+    }
+    beside.end_step();
+    EXPECT_EQ(num_handed, beside.num_sites());
+    EXPECT_TRUE(at::equal(beside.site_sum(0), expected));
+  }
+}
+
 TEST_F(LaneAccumulatorTest, HandsOnTheSumOfAllLanes) {
   constexpr int kLanes = 3;
   LaneAccumulator sums(store_, recording_.graph, kLanes);

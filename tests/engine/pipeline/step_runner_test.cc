@@ -23,6 +23,7 @@ class Calls : public Operations {
     if (operation.kind == OperationKind::kJoin) throw std::runtime_error("no sum");
     texts.push_back(schedule::to_text({}, operation));
   }
+  void begin_action(const schedule::Action& /*action*/) override {}
   void end_action(const schedule::Action& /*action*/) override {}
   const std::vector<double>& totals() const override { return no_totals; }
   std::span<std::byte> tie_memory(const schedule::Channel& /*channel*/, int /*item*/) override {

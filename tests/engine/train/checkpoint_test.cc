@@ -129,6 +129,17 @@ std::vector<Move> moves() {
          .shards_parameters = m % 2 == 1}};
     result.push_back({model, wide, others[m % 3], m % 2 == 0 ? "adamw" : "sgd"});
   }
+  // Ranks that run several replicas, and such that run one.
+  const Layout uneven{.model = "transformer", .stages = 2, .replicas = 2, .each = {1, 2}};
+  result.push_back({"transformer", uneven, {.model = "transformer", .stages = 3}, "adamw"});
+  result.push_back({"transformer",
+                    {.model = "transformer", .stages = 2, .replicas = 2, .shards_state = true},
+                    {.model = "transformer", .stages = 3, .replicas = 4, .each = {4, 1, 2}},
+                    "sgd"});
+  result.push_back({"resnet",
+                    {.model = "resnet", .replicas = 2},
+                    {.model = "resnet", .stages = 2, .replicas = 4, .each = {2, 4}},
+                    "novograd"});
   // State in the rows of shards, and whole.
   const Layout sharded{.model = "wide", .replicas = 4, .shards_state = true};
   const Layout few{.model = "wide", .stages = 2, .replicas = 2, .shards_state = true};

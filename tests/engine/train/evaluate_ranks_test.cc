@@ -8,66 +8,14 @@
 #include <mutex>
 #include <thread>
 
-#include "tests/engine/train/held_out.h"
-#include "tests/engine/train/layouts.h"
+#include "tests/engine/train/evaluated.h"
 #include "trireme/engine/memory/process_memory.h"
+#include "trireme/engine/record/torch_terms.h"
 #include "trireme/engine/train/serial_session.h"
 #include "trireme/plan/schedule/message_limits.h"
 
 namespace trireme::train {
 namespace {
-
-struct Evaluated {
-  StepLosses losses;
-  std::vector<bool> has_read;  ///< By rank.
-};
-
-/// After one step of training, so that buffers are not those of the beginning.
-Evaluated evaluate_on_ranks(const Layout& layout, std::int64_t microbatches_at_once = 256) {
-  const layout::Plan plan = plan_of(layout);
-  const int num_ranks = layout.num_ranks();
-  Evaluated result{{}, std::vector<bool>(num_ranks)};
-  std::mutex mutex;
-  run_ranks(num_ranks, [&](const collectives::World& world) {
-    Workload workload = construct(workload_of(layout.model), 3);
-    const auto source = held_out(workload);
-    workload.evaluation = source;
-    const auto evaluation = recorded_in(graph::Mode::kEval, workload);
-    workload.model.set_training(true);
-    const auto recorded = recorded_in(graph::Mode::kTrain, workload);
-    RankSession session(world, workload, recorded, plan, {.seed = 3});
-    session.step();
-    const auto losses =
-        evaluate_ranks(world, workload, session, evaluation, {.most_at_once = microbatches_at_once})
-            .losses;
-    session.step();  // nothing of the evaluation is left on the way
-    const std::scoped_lock lock(mutex);
-    result.has_read[world.rank()] = source->was_read;
-    if (world.rank() == 0) result.losses = losses;
-  });
-  return result;
-}
-
-/// A workload with held-out data, and its recordings.
-struct Evaluable {
-  explicit Evaluable(const std::string& model) : workload(construct(workload_of(model), 3)) {
-    workload.evaluation = held_out(workload);
-    evaluation = recorded_in(graph::Mode::kEval, workload);
-    workload.model.set_training(true);
-    training = recorded_in(graph::Mode::kTrain, workload);
-  }
-
-  Workload workload;
-  record::Recording evaluation, training;
-};
-
-StepLosses evaluate_serially(const Layout& layout) {
-  Evaluable prepared(layout.model);
-  SerialSession session(prepared.workload, prepared.training,
-                        plan_of({.model = layout.model, .lanes = layout.lanes}), {.seed = 3});
-  session.step();
-  return evaluate(prepared.workload, prepared.evaluation, 2, 1);
-}
 
 TrainingOptions with_averages() {
   return {.seed = 3, .optimizer = {.learning_rate = 0.1, .average_decay = 0.5}};
@@ -115,7 +63,7 @@ OfAverages evaluate_averages_serially(const Layout& layout) {
   EXPECT_NE(found.evaluated.losses[0].sum,
             evaluate(workload, prepared.evaluation, 2, 2).losses[0].sum);
   session.exchange_averages();
-  expect_same_sums(evaluate(workload, prepared.evaluation, 2, 2), found.evaluated);
+  expect_same_losses(evaluate(workload, prepared.evaluation, 2, 2), found.evaluated);
   session.exchange_averages();
   const at::AutoGradMode with_grad(true);
   found.next = session.step().losses;
@@ -125,7 +73,7 @@ OfAverages evaluate_averages_serially(const Layout& layout) {
 class EvaluateRanks : public testing::TestWithParam<Layout> {};
 
 TEST_P(EvaluateRanks, GivesTheSumsOfOneProcess) {
-  expect_same_sums(evaluate_on_ranks(GetParam()).losses, evaluate_serially(GetParam()));
+  expect_same_losses(evaluate_on_ranks(GetParam()).losses, evaluate_serially(GetParam()));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -142,7 +90,16 @@ INSTANTIATE_TEST_SUITE_P(
                            .shards_parameters = true},
                     Layout{
                         .model = "unet", .stages = 6, .schedule = "v_half", .stages_per_rank = 2},
-                    Layout{.model = "resnet", .stages = 2, .replicas = 2}));
+                    Layout{.model = "resnet", .stages = 2, .replicas = 2},
+                    Layout{.model = "two_losses", .stages = 2, .replicas = 2, .each = {1, 2}},
+                    Layout{.model = "resnet", .stages = 2, .replicas = 2, .each = {2, 1}},
+                    Layout{.model = "two_losses",
+                           .stages = 6,
+                           .replicas = 4,
+                           .schedule = "interleaved",
+                           .stages_per_rank = 2,
+                           .each = {1, 4, 2}},
+                    Layout{.model = "unet", .stages = 2, .replicas = 2, .each = {2, 2}}));
 
 // Shared parameters on several stages, shards of replicas: all who hold a value must see its average.
 TEST(EvaluateRanks, AveragesStandInThePlaceOfWeightsForAWhile) {
@@ -152,7 +109,8 @@ TEST(EvaluateRanks, AveragesStandInThePlaceOfWeightsForAWhile) {
                .stages = 2,
                .replicas = 2,
                .stages_per_rank = 2,
-               .shards_parameters = true}}) {
+               .shards_parameters = true},
+        Layout{.model = "transformer", .stages = 3, .replicas = 4, .each = {2, 1, 4}}}) {
     const OfAverages expected = evaluate_averages_serially(layout);
     const layout::Plan plan = plan_of(layout);
     run_ranks(layout.num_ranks(), [&](const collectives::World& world) {
@@ -166,8 +124,8 @@ TEST(EvaluateRanks, AveragesStandInThePlaceOfWeightsForAWhile) {
       session.exchange_averages();
       const StepLosses next = session.step().losses;
       if (world.rank() != 0) return;
-      expect_same_sums(losses, expected.evaluated);
-      expect_same_sums(next, expected.next);
+      expect_same_losses(losses, expected.evaluated);
+      expect_same_losses(next, expected.next);
     });
   }
 }
@@ -175,7 +133,9 @@ TEST(EvaluateRanks, AveragesStandInThePlaceOfWeightsForAWhile) {
 // 8 microbatches: 6 and 2 of two replicas; the last program has one for each.
 TEST(EvaluateRanks, InSeveralProgramsTheSumsAreTheSame) {
   const Layout layout{.model = "two_losses", .stages = 2, .replicas = 2};
-  expect_same_sums(evaluate_on_ranks(layout, 3).losses, evaluate_serially(layout));
+  expect_same_losses(evaluate_on_ranks(layout, 3).losses, evaluate_serially(layout));
+  const Layout uneven{.model = "two_losses", .stages = 2, .replicas = 2, .each = {2, 1}};
+  expect_same_losses(evaluate_on_ranks(uneven, 3).losses, evaluate_serially(uneven));
 }
 
 // The remainder is less than there are replicas: some have nothing to do in the last program.
@@ -186,7 +146,12 @@ TEST(EvaluateRanks, AReplicaWithoutMicrobatchesWaitsForTheOthers) {
                         .replicas = 4,
                         .stages_per_rank = 2,
                         .shards_parameters = shards};
-    expect_same_sums(evaluate_on_ranks(layout, 7).losses, evaluate_serially(layout));
+    expect_same_losses(evaluate_on_ranks(layout, 7).losses, evaluate_serially(layout));
+  }
+  // And one that its rank runs beside others.
+  for (const std::vector<int>& each : {std::vector{1, 4}, {4, 2}, {2, 1}}) {
+    const Layout layout{.model = "two_losses", .stages = 2, .replicas = 4, .each = each};
+    expect_same_losses(evaluate_on_ranks(layout, 7).losses, evaluate_serially(layout));
   }
 }
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <mutex>
 
-#include "tests/engine/train/held_out.h"
+#include "tests/engine/train/evaluated.h"
 #include "trireme/engine/train/evaluate_ranks.h"
 
 namespace trireme::train {
@@ -47,7 +47,7 @@ std::vector<bool> expect_sums_of_one(const MakeWorkload& make, int num_stages,
         layout::make_manual_plan(recorded.graph, graph::graph_sha256(recorded.graph),
                                  cuts_of(recorded.graph), {24, 2, 4}),
         {.seed = 3});
-    expect_same_sums(evaluate_ranks(world, workload, session, evaluation).losses, expected);
+    expect_same_losses(evaluate_ranks(world, workload, session, evaluation).losses, expected);
     const std::scoped_lock lock(mutex);
     has_read[world.rank()] = source->was_read;
   });

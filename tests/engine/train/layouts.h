@@ -45,8 +45,19 @@ struct Layout {
   bool shards_parameters = false;  ///< And values and gradients.
   Precision precision = Precision::kF32;
   Dtype gradients = Dtype::kF32;  ///< TrainingOptions::gradient_dtype.
+  std::vector<int> each = {};     ///< By position: replicas that each rank runs; empty: one.
 
-  int num_ranks() const { return stages / stages_per_rank * replicas; }
+  int num_ranks() const { return 1 + placement().back(); }
+
+  std::vector<int> placement() const {
+    std::vector<int> ranks;
+    int next = 0;
+    for (int p = 0; p < stages / stages_per_rank; ++p) {
+      const int num = each.empty() ? 1 : each[p];
+      for (int r = 0; r < replicas; r += num) ranks.insert(ranks.end(), num, next++);
+    }
+    return ranks;
+  }
 };
 
 inline MakeWorkload workload_of(const Layout& layout) {
@@ -65,6 +76,8 @@ inline void PrintTo(const Layout& layout, std::ostream* out) {
            : layout.precision == Precision::kF16 ? ", f16"
                                                  : "")
        << (layout.gradients == Dtype::kBf16 ? ", bf16 gradients" : "");
+  for (const int num : layout.each)
+    *out << (&num == layout.each.data() ? ", ranks run " : " ") << num;
 }
 
 inline layout::Plan plan_of(const Layout& layout, const MakeWorkload& make) {
@@ -78,6 +91,7 @@ inline layout::Plan plan_of(const Layout& layout, const MakeWorkload& make) {
   plan.schedule.name = layout.schedule;
   schedule::deal_out_stages(plan, layout.stages_per_rank);
   layout::set_replicas(plan, layout.replicas);
+  plan.roles[0].placement = layout.placement();
   plan.sharded_state = layout.shards_state || layout.shards_parameters;
   plan.sharded_parameters = layout.shards_parameters;
   for (int s = 0; layout.recomputes && s < layout.stages; ++s) {

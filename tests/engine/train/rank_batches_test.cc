@@ -260,7 +260,7 @@ TEST(RankBatches, NoSampleIsReadTwiceInAStep) {
   const WeightedSetting setting(1);
   const RankStages stages(setting.recording, setting.plan, {0}, setting.sites, {});
   const StepReader reader(setting.workload, setting.plan.batch, 5);
-  RankBatches batches(reader, setting.recording, stages, setting.plan, 0);
+  RankBatches batches(reader, setting.recording, stages, setting.plan, {});
   ASSERT_EQ(stages.weighed_losses(), std::set<int>{kWeighted});
   const auto weights = batches.weigh(0);
   for (int m = 0; m < batches.num_microbatches(); ++m) {
@@ -283,7 +283,7 @@ TEST(RankBatches, SeveralStagesOfARankShareWhatIsRead) {
   ASSERT_GE(readers.size(), 2U);
   const RankStages stages(setting.recording, setting.plan, readers, setting.sites, {});
   const StepReader reader(setting.workload, setting.plan.batch, 5);
-  RankBatches batches(reader, setting.recording, stages, setting.plan, 0);
+  RankBatches batches(reader, setting.recording, stages, setting.plan, {});
   batches.weigh(0);
   const int num = batches.num_microbatches();
   for (std::size_t s = 0; s < readers.size(); ++s) {
@@ -303,7 +303,7 @@ TEST(RankBatches, OnlyStagesThatNeedAWeightReadForIt) {
     const WeightedSetting setting(4);
     const RankStages stages(setting.recording, setting.plan, {stage_index}, setting.sites, {});
     const StepReader reader(setting.workload, setting.plan.batch, 5);
-    RankBatches batches(reader, setting.recording, stages, setting.plan, 0);
+    RankBatches batches(reader, setting.recording, stages, setting.plan, {});
     const auto weights = batches.weigh(0);
     const bool weighs = !stages.weighed_losses().empty();
     EXPECT_EQ(weighs, stages.losses().contains(kWeighted)) << stage_index;

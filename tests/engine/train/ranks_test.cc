@@ -349,45 +349,5 @@ TEST(RankSession, ChecksDriftOnTheModelThatItTrains) {
   }
 }
 
-/// What a training of four replicas ends with where a value of one of them changes after its first
-/// step, and `after` follows.
-Error error_after_a_change(const std::function<void(RankSession&)>& after) {
-  const layout::Plan plan = plan_of({.model = kMlp.model, .replicas = 4});
-  try {
-    run_ranks(4, [&](const collectives::World& world) {
-      const Workload workload = construct(workload_of(kMlp.model), 3);
-      const auto recorded =
-          record::record(workload.model, BatchReader(workload.training, workload.model).maker(),
-                         graph::Mode::kTrain);
-      RankSession session(world, workload, recorded, plan, {});
-      session.step();
-      EXPECT_NO_THROW(session.check_replicas());
-      session.step();
-      if (world.rank() == 2) {
-        const at::NoGradGuard no_grad;
-        session.store().value(session.store().names()[0]).add_(1e-3);
-      }
-      after(session);
-    });
-  } catch (const Error& error) {
-    return error;
-  }
-  return {ErrorKind::kCancelled, "nobody saw it"};
-}
-
-TEST(RankSession, NamesTheReplicaThatDiffers) {
-  const auto error = error_after_a_change([](RankSession& session) { session.step(); });
-  EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
-  EXPECT_EQ(error.context().step, 2);
-  EXPECT_THAT(error.what(), testing::HasSubstr("rank 2 differs from the others"));
-}
-
-TEST(RankSession, ComparesReplicasAfterItsLastStep) {
-  const auto error = error_after_a_change([](RankSession& session) { session.check_replicas(); });
-  EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
-  EXPECT_EQ(error.context().step, 1);
-  EXPECT_THAT(error.what(), testing::HasSubstr("rank 2 differs from the others"));
-}
-
 }  // namespace
 }  // namespace trireme::train

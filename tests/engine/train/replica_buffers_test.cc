@@ -118,6 +118,20 @@ TEST(ReplicaBuffers, RefusesWhatHasNoMeaning) {
   EXPECT_THAT(refusal(1, {{"inner", ReplicaPolicy::kSum}}), HasSubstr("'seen', 'calls', 'flag'"));
 }
 
+TEST(ReplicaBuffers, ARankWritesThoseOfOneReplica) {
+  const Workload workload = construct(watching(), 3);
+  const auto recorded = record::record(
+      workload.model, BatchReader(workload.training, workload.model).maker(), graph::Mode::kTrain);
+  EXPECT_NO_THROW(check_buffers(recorded.graph, kAll, {"train", {1, 2, 1}, {0, 1}}));
+  try {
+    check_buffers(recorded.graph, kAll, {"train", {1, 2, 1}, {0, 0}});
+    FAIL() << "two replicas would write one buffer";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    EXPECT_THAT(error.message(), HasSubstr("buffer 'seen' is written by forwards, and some ranks"));
+  }
+}
+
 TEST(ReplicaPolicies, AreSaidByName) {
   EXPECT_EQ(parse_replica_policies({"a.b=sum", "c=d=first"}),
             (ReplicaPolicies{{"a.b", ReplicaPolicy::kSum}, {"c=d", ReplicaPolicy::kFirst}}));

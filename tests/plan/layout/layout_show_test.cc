@@ -44,6 +44,18 @@ TEST(PlanShow, SaysWithoutTheGraphWhatItCan) {
                         "      1      2  2..3            0\n"));
 }
 
+TEST(PlanShow, TellsRanksOfSeveralReplicas) {
+  const graph::Graph graph = graph::testing::make_mlp();
+  Plan plan = make_manual_plan(graph, "hash", std::array{2}, {16, 2, 4});
+  plan.roles[0] = {"train", {2, 2, 1}, {0, 1, 2, 2}};
+  EXPECT_THAT(show(plan), ::testing::HasSubstr("  train         2     2      1  0 1 2 2\n"
+                                               "\n"
+                                               "ranks of the pipeline's positions\n"
+                                               "  position  stages  ranks  replicas of each\n"
+                                               "         0  0           2                 1\n"
+                                               "         1  1           1                 2\n"));
+}
+
 TEST(PlanShow, TellsScheduleAndBalance) {
   const graph::Graph graph = graph::testing::make_mlp();
   Plan plan = make_manual_plan(graph, "hash", std::array{2}, {16, 2, 4});

@@ -266,7 +266,8 @@ TEST(ParameterMap, OfRandomGraphsAndCutsPassesTheCheck) {
       }
       plan.roles[0].mesh = {static_cast<int>(plan.stages.size()), 2, 1};
       plan.roles[0].placement.clear();
-      for (int r = 0; r < plan.roles[0].mesh.num_ranks(); ++r) plan.roles[0].placement.push_back(r);
+      for (int r = 0; r < plan.roles[0].mesh.num_places(); ++r)
+        plan.roles[0].placement.push_back(r);
       plan.bucket_bytes = 64;
       const ParameterMap map = make_parameter_map(graph, plan);
       ASSERT_NO_THROW(check(map, graph, plan)) << "seed " << seed << ", cut " << cut;

@@ -120,7 +120,7 @@ TEST(PlanCheck, MeshesArePlaced) {
   EXPECT_THAT(mlp([](Plan& p) { p.roles[0].placement.pop_back(); }),
               HasSubstr("placement has 1 ranks, but the mesh is 2 x 1 x 1"));
   EXPECT_THAT(mlp([](Plan& p) { p.roles[0].placement = {1, 1}; }),
-              HasSubstr("rank 1 is placed twice"));
+              HasSubstr("rank 1 is placed at positions 0 and 1 of the pipeline; a rank runs one"));
   EXPECT_THAT(mlp([](Plan& p) { p.roles[0].placement = {0, -1}; }), HasSubstr("negative"));
   EXPECT_THAT(mlp([](Plan& p) { p.roles[0].mesh.shard = 0; }), HasSubstr("below 1"));
   EXPECT_THAT(mlp([](Plan& p) { p.roles[0].name = "tain"; }), HasSubstr("no role 'train'"));
@@ -147,6 +147,44 @@ TEST(PlanCheck, MeshesArePlaced) {
   constexpr int kHuge = 1 << 30;
   EXPECT_THAT(mlp([](Plan& p) { p.roles[0].mesh = {kHuge, kHuge, kHuge}; }),
               HasSubstr("placement"));
+}
+
+TEST(PlanCheck, ARankMayRunSeveralReplicasOfItsPosition) {
+  const auto placed = [](int data, const std::vector<int>& placement) {
+    return mlp([&](Plan& p) {
+      p.roles[0].mesh = {2, data, 1};
+      p.roles[0].placement = placement;
+    });
+  };
+  EXPECT_EQ(placed(2, {0, 1, 2, 2}), "");
+  EXPECT_EQ(placed(2, {0, 0, 1, 2}), "");
+  EXPECT_EQ(placed(2, {0, 0, 1, 1}), "");
+  EXPECT_EQ(placed(4, {3, 3, 0, 0, 1, 1, 1, 1}), "");
+  EXPECT_THAT(placed(2, {0, 1, 1, 2}), HasSubstr("rank 1 is placed at positions 0 and 1"));
+  EXPECT_THAT(placed(4, {0, 1, 2, 3, 4, 4, 4, 5}),
+              HasSubstr("at position 1 rank 4 runs 3 of the 4 replicas and rank 5 runs 1; give the "
+                        "ranks of a position as many each"));
+  EXPECT_THAT(placed(4, {0, 1, 2, 3, 4, 5, 4, 5}),
+              HasSubstr("at position 1 a rank runs replicas that are not one behind the other"));
+  EXPECT_THAT(placed(2, {0, 1, -2, -2}), HasSubstr("negative"));
+  EXPECT_THAT(mlp([](Plan& p) {
+                p.roles[0] = {"train", {2, 2, 1}, {0, 1, 2, 2}};
+                p.sharded_state = true;
+              }),
+              HasSubstr("sharded_state is true and some ranks run several replicas"));
+}
+
+TEST(PlanCheck, RolesTellTheirRanks) {
+  const Role role{"train", {3, 4, 1}, {0, 1, 2, 3, 7, 7, 5, 5, 4, 4, 4, 4}};
+  EXPECT_EQ(role.num_ranks(), 7);
+  EXPECT_FALSE(role.is_even());
+  EXPECT_EQ(role.ranks_at(0), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(role.ranks_at(1), (std::vector<int>{7, 5}));
+  EXPECT_EQ(role.ranks_at(2), std::vector<int>{4});
+  EXPECT_EQ(role.replicas_per_rank(0), 1);
+  EXPECT_EQ(role.replicas_per_rank(1), 2);
+  EXPECT_EQ(role.replicas_per_rank(2), 4);
+  EXPECT_TRUE((Role{"train", {2, 2, 1}, {3, 1, 2, 0}}).is_even());
 }
 
 /// Stage 0: mask = ne(x); drop = rand(); scaled = mul(mask, frozen); mean = add_(statistics);

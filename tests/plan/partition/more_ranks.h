@@ -33,6 +33,7 @@ inline SearchCase random_ranks_case(std::mt19937& random, int max_nodes, int num
   one.options.batch = {lanes * (1 + pick(4)), 1, lanes};
   one.options.replicas = one.options.stages = 0;
   one.options.may_idle = true;
+  one.options.may_join = pick(2) == 0;
   one.options.may_copy = pick(2) == 0;
   one.options.may_reorder = num_ranks <= 5 && pick(4) == 0;
   one.topology = layout::testing::random_topology(random, num_ranks, 4);

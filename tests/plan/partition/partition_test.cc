@@ -156,7 +156,7 @@ TEST(Partition, TheObjectiveCostPaysForRanks) {
     options.objective = Objective::kCost;
     const layout::Plan plan =
         partition_over_replicas(model.graph, model.profile, topology, options);
-    const int used = layout::train_role(plan).mesh.num_ranks();
+    const int used = layout::train_role(plan).num_ranks();
     EXPECT_EQ(plan.objective, "cost");
     EXPECT_EQ(used, num_ranks);
     EXPECT_EQ(used * plan.prediction->step_ms, least);

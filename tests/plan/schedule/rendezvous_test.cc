@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 /// Two stages on ranks 0 and 1 and a world group; operations of each rank `a | b`.
 StepProgram parse(const std::vector<std::string>& ranks) {
-  StepProgram program{1,
+  StepProgram program{2,
                       {{ChannelKind::kValue, 0, 1, 0, 1}, {ChannelKind::kGradient, 1, 0, 1, 0}},
                       {{GroupKind::kWorld, 0, {0, 1}}, {GroupKind::kData, 0, {0, 1}}},
                       {}};

@@ -45,6 +45,26 @@ graph::Graph random_graph(std::mt19937& random) {
   }
 }
 
+/// Ranks in any order, each with 1, 2, 4, ... replicas of its position, `most` at most.
+std::vector<int> random_placement(int positions, int replicas, int most, std::mt19937& random) {
+  std::vector<int> each;  // By position.
+  int num_ranks = 0;
+  for (int p = 0; p < positions; ++p) {
+    each.push_back(1);
+    while (2 * each.back() <= most && pick(random, 2) == 0) each.back() *= 2;
+    num_ranks += replicas / each.back();
+  }
+  std::vector<int> ranks(num_ranks);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::shuffle(ranks.begin(), ranks.end(), random);
+  std::vector<int> placement;
+  auto rank = ranks.begin();
+  for (int p = 0; p < positions; ++p) {
+    for (int r = 0; r < replicas; r += each[p]) placement.insert(placement.end(), each[p], *rank++);
+  }
+  return placement;
+}
+
 }  // namespace
 
 StepCase make_case(const graph::Graph& graph, const CaseOptions& options) {
@@ -61,7 +81,7 @@ StepCase make_case(const graph::Graph& graph, const CaseOptions& options) {
   role.mesh.data = options.replicas;
   role.placement = options.placement;
   if (role.placement.empty()) {
-    role.placement.resize(role.mesh.num_ranks());
+    role.placement.resize(role.mesh.num_places());
     std::iota(role.placement.begin(), role.placement.end(), 0);
   }
   step.plan.sharded_state = options.shards_state || options.shards_parameters;
@@ -121,9 +141,9 @@ StepCase make_random_case(std::mt19937& random) {
   for (int s = 0; s < num_stages; ++s) {
     if (pick(random, 3) == 0) options.offloads.push_back(s);
   }
-  options.placement.resize(num_stages / options.stages_per_rank * options.replicas);
-  std::iota(options.placement.begin(), options.placement.end(), 0);
-  std::shuffle(options.placement.begin(), options.placement.end(), random);
+  const bool is_uneven = shards == 0 && pick(random, 2) == 0;
+  options.placement = random_placement(num_stages / options.stages_per_rank, options.replicas,
+                                       is_uneven ? options.replicas : 1, random);
   return make_case(graph, options);
 }
 

@@ -47,7 +47,7 @@ graph::Graph make_skips_and_ties();
 graph::Graph make_losses();
 
 /// A graph by hand or at random, cut into 1 to 8 stages where cuts are allowed, on as many ranks or fewer, 1, 2 or 4
-/// replicas, any schedule, ranks shuffled.
+/// replicas, any schedule, ranks shuffled; often with several replicas on some ranks.
 StepCase make_random_case(std::mt19937& random);
 
 /// A random number below `count`.

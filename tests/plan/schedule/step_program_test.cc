@@ -238,6 +238,71 @@ TEST(StepProgram, LanesOfEachReplicaAreASubtree) {
   EXPECT_THAT(lanes_on_replicas(3, 2), HasSubstr("2 data replicas do not divide the 3 lanes"));
   EXPECT_THAT(lanes_on_replicas(6, 2), HasSubstr("are 3 each, which is no power of two"));
   EXPECT_THAT(lanes_on_replicas(12, 2), HasSubstr("choose lanes = replicas x 1, 2, 4, ..."));
+  EXPECT_THAT(planning_error([](StepCase& s) {
+                s.plan.batch = {6, 1, 6};
+                s.plan.roles[0] = {"train", {2, 6, 1}, {0, 1, 2, 3, 4, 5, 6, 6, 6, 7, 7, 7}};
+              }),
+              HasSubstr("6 lanes on 2 ranks at position 1 are 3 each, which is no power of two"));
+  EXPECT_EQ(planning_error([](StepCase& s) {
+              s.plan.batch = {6, 1, 6};
+              s.plan.roles[0] = {"train", {2, 6, 1}, {0, 1, 2, 3, 4, 5, 6, 6, 6, 6, 6, 6}};
+            }),
+            "");
+  EXPECT_THAT(planning_error([](StepCase& s) {
+                s.plan.batch = {2, 1, 2};
+                s.plan.roles[0] = {"train", {2, 2, 1}, {0, 1, 2, 2}};
+                s.plan.sharded_state = true;
+              }),
+              HasSubstr("shard none, or place a rank for each replica"));
+}
+
+TEST(StepProgram, ARankRunsItsReplicasSideBySide) {
+  const StepCase step =
+      make_case(graph::testing::make_mlp(),
+                {.cuts = {2}, .replicas = 2, .schedule = "interleaved", .placement = {0, 1, 2, 2}});
+  ASSERT_EQ(step.program.ranks.size(), 3U);
+  EXPECT_EQ(channels(step.program),
+            "value 0>1 0>2\nvalue 0>1 1>2\ngradient 1>0 2>0\ngradient 1>0 2>1\n");
+  EXPECT_EQ(picture(step.program, 0),
+            "compute 0F0 | send v6 m0 0>1 | compute 0F1 | send v6 m1 0>1 | recv g6 m0 1>0 | "
+            "compute 0B0 | recv g6 m1 1>0 | reduce bucket 0 | reduce bucket 1 | compute 0B1 | "
+            "exchange | join bucket 0 | join bucket 1 | tie sum | commit | update");
+  EXPECT_EQ(picture(step.program, 2),
+            "recv v6 m0 0>1 | compute 1F0 | recv v6 m2 0>1 | compute 1F2 | "
+            "compute 1B0 | send g6 m0 1>0 | compute 1B2 | send g6 m2 1>0 | "
+            "recv v6 m1 0>1 | compute 1F1 | recv v6 m3 0>1 | compute 1F3 | "
+            "compute 1B1 | send g6 m1 1>0 | compute 1B3 | send g6 m3 1>0 | "
+            "exchange | tie sum | commit | update");
+  EXPECT_EQ(step.program.groups, (std::vector<RankGroup>{{GroupKind::kWorld, 0, {0, 1, 2}},
+                                                         {GroupKind::kData, 0, {0, 1}},
+                                                         {GroupKind::kData, 1, {2}},
+                                                         {GroupKind::kPipeline, 0, {0, 1, 2}}}));
+}
+
+// Four replicas: four ranks, then two, then one. What is shared comes to each rank once.
+TEST(StepProgram, TiesGoToEachRankOnce) {
+  const StepCase step = make_case(testing::make_skips_and_ties(),
+                                  {.cuts = {1, 3},
+                                   .replicas = 4,
+                                   .microbatches = 1,
+                                   .placement = {0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 6, 6}});
+  const auto ties = [&](int rank) {
+    std::string text;
+    for (const Operation& operation : step.program.ranks[rank]) {
+      const std::string one = to_text(step.program, operation);
+      if (one.find("site") != std::string::npos || one.find("parameter") != std::string::npos)
+        text += (text.empty() ? "" : " | ") + one;
+    }
+    return text;
+  };
+  EXPECT_EQ(ties(0), "recv site 1 2>0 | send parameter 0 0>2");
+  EXPECT_EQ(ties(1), "recv site 1 2>0");
+  EXPECT_EQ(ties(5), "");
+  EXPECT_EQ(ties(6),
+            "send site 1 2>0 | send site 1 2>0 #1 | send site 1 2>0 #2 | send site 1 2>0 #3 | "
+            "recv parameter 0 0>2");
+  EXPECT_EQ(step.facts.num_replicas(), 4);
+  EXPECT_EQ(num_pipelines(step.facts), 1);
 }
 
 TEST(StepProgram, RanksOfOtherRolesDoNothing) {

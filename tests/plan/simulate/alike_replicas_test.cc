@@ -131,7 +131,7 @@ RandomStep random_step(std::mt19937& random) {
   schedule::deal_out_stages(step.plan, each);
   layout::Role& role = step.plan.roles[0];
   role.mesh.data = replicas;
-  role.placement.resize(role.mesh.num_ranks());
+  role.placement.resize(role.mesh.num_places());
   std::iota(role.placement.begin(), role.placement.end(), 0);
   if (pick(2) == 0) std::shuffle(role.placement.begin(), role.placement.end(), random);
   step.plan.sharded_state = pick(3) == 0;

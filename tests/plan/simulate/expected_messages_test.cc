@@ -58,7 +58,7 @@ TEST(ExpectedMessages, AreNeverMoreThanCanBe) {
                                 1 + static_cast<int>(random() % 6),
                                 1 + static_cast<int>(random() % 2), schedules[random() % 3]});
     const layout::ParameterMap map = layout::make_parameter_map(model.graph, plan);
-    const topology::Topology topology = make_topology(layout::train_role(plan).mesh.num_ranks());
+    const topology::Topology topology = make_topology(layout::train_role(plan).num_ranks());
     const PriceInputs inputs{model.graph, plan, map, model.profile, topology};
     const Forecast step = forecast(inputs);
     const std::vector<RankMemory> expected = expected_memory(inputs, step, {});

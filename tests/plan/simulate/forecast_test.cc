@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "tests/graphs/graph_builder.h"
 #include "tests/plans/chain_model.h"
 
@@ -52,6 +55,57 @@ TEST(Bounds, BranchesRunBesideEachOther) {
   EXPECT_EQ(forecast.simulation.step_us, 10);
   EXPECT_EQ(forecast.plan_bound_us, 10);
   EXPECT_EQ(forecast.any_bound_us, 10);
+}
+
+/// Two stages of a chain whose first has twice the work, `m` microbatches for each of two replicas.
+Forecast forecast_of(const std::vector<int>& placement, int replicas, int m,
+                     const std::string& schedule = "interleaved") {
+  const auto model = make_chain({{2, 2, 2, 4, 3}, {1, 1, 1, 4, 5}, {0, 0, 0, 1, 1}});
+  layout::Plan plan =
+      make_plan(model.graph,
+                {.cuts = {1}, .num_microbatches = m, .replicas = replicas, .schedule = schedule});
+  plan.roles[0].placement = placement;
+  const auto map = layout::make_parameter_map(model.graph, plan);
+  return forecast({model.graph, plan, map, model.profile, make_topology(4)},
+                  {.plays_alike_once = true});
+}
+
+// Both ranks of the first stage give the second as much as it can do: it waits for the first forward alone, and they for the
+// last backward.
+TEST(RanksOfSeveralReplicas, ARankDoesTheWorkOfAll) {
+  const Forecast even = forecast_of({0, 1, 2, 3}, 2, 8);
+  const Forecast uneven = forecast_of({0, 1, 2, 2}, 2, 8);
+  ASSERT_EQ(uneven.simulation.busy_us.size(), 3U);
+  EXPECT_EQ(uneven.simulation.busy_us, (std::vector<double>{8 * 6, 8 * 6, 2 * 8 * 3}));
+  EXPECT_EQ(even.simulation.busy_us, (std::vector<double>{8 * 6, 8 * 6, 8 * 3, 8 * 3}));
+  EXPECT_GE(uneven.simulation.step_us, even.simulation.step_us);
+  EXPECT_LE(uneven.simulation.step_us, even.simulation.step_us + 6);
+  EXPECT_GE(uneven.simulation.step_us, uneven.plan_bound_us);
+  EXPECT_EQ(forecast_of({0, 0, 1, 2}, 2, 8).plan_bound_us, 2 * 8 * 6);
+}
+
+// Two replicas on the same ranks are one that runs as many microbatches.
+TEST(RanksOfSeveralReplicas, SideBySideTakesAsLongAsOneAfterTheOther) {
+  for (const char* schedule : {"simple", "interleaved", "zero_bubble"}) {
+    const Forecast beside = forecast_of({0, 0, 1, 1}, 2, 4, schedule);
+    const Forecast behind = forecast_of({0, 1}, 1, 8, schedule);
+    EXPECT_EQ(beside.simulation.busy_us, behind.simulation.busy_us);
+    EXPECT_GE(beside.simulation.step_us, behind.plan_bound_us);
+    EXPECT_LE(beside.simulation.step_us, behind.simulation.step_us + 6) << schedule;
+  }
+}
+
+TEST(RanksOfSeveralReplicas, HoldValuesOnceAndActivationsOfEach) {
+  const Forecast even = forecast_of({0, 1, 2, 3}, 2, 4);
+  const Forecast uneven = forecast_of({0, 1, 2, 2}, 2, 4);
+  const RankMemory &one = even.memory[2], &both = uneven.memory[2];
+  EXPECT_EQ(uneven.memory[0], even.memory[0]);
+  EXPECT_EQ(both.parameters, one.parameters);
+  EXPECT_EQ(both.optimizer, one.optimizer);
+  EXPECT_EQ(both.gradients, 2 * one.gradients);
+  EXPECT_EQ(both.activations, 2 * one.activations);
+  EXPECT_GT(both.messages, one.messages);
+  EXPECT_LE(both.messages, 2 * one.messages + one.transient);
 }
 
 }  // namespace

@@ -66,9 +66,10 @@ LaneAccumulator::LaneAccumulator(const ParameterStore& store, const graph::Graph
       sites_in_(store.map().buckets.size()),
       missing_(store.map().buckets.size()),
       num_lanes_(num_lanes),
+      num_replicas_(options.num_replicas),
       dtype_(options.dtype) {
-  for (const int stage : store.stages()) lanes_[stage];
-  for (int i = 0; i < kernels::LaneTree::num_buffers(num_lanes); ++i) {
+  for (const int stage : store.stages()) lanes_[stage].folds.resize(num_replicas_);
+  for (int i = 0; i < num_replicas_ * kernels::LaneTree::num_buffers(num_lanes); ++i) {
     buffers_.push_back(i == 0 && options.memory ? store.make_gradients(options.memory)
                                                 : store.make_gradients());
   }
@@ -94,12 +95,20 @@ LaneAccumulator::LaneAccumulator(const ParameterStore& store, const graph::Graph
 
 void LaneAccumulator::begin_step() {
   for (auto& [stage, lanes] : lanes_) {
-    lanes.tree = std::make_unique<kernels::LaneTree>(num_lanes_);
-    lanes.buffer = lanes.tree->next_buffer();
     lanes.on_sum = nullptr;
-    lanes.finished.clear();
+    for (Fold& fold : lanes.folds) {
+      fold.tree = std::make_unique<kernels::LaneTree>(num_lanes_);
+      fold.finished.clear();
+    }
+    for (int r = 0; r < num_replicas_; ++r) {
+      lanes.folds[r].buffer = first_buffer(r) + lanes.folds[r].tree->next_buffer();
+    }
   }
-  for (Place& place : places_) place.written = place.reached = false;
+  replica_ = 0;
+  for (Place& place : places_) {
+    place.written.assign(num_replicas_, false);
+    place.reached = false;
+  }
   for (int b = 0; b < static_cast<int>(sites_in_.size()); ++b) {
     if (buffers_[0].is_temporary(b)) drop_buffer(0, b);
   }
@@ -134,9 +143,10 @@ void LaneAccumulator::accept(int site, const at::Tensor& gradient) {
   const at::NoGradGuard no_grad;
   Place& place = places_[site];
   const Lanes& lanes = lanes_of(place.bucket);
-  make_buffer(lanes.buffer, place.bucket);
-  fold(place.written ? FoldStep::kNext : FoldStep::kFirst, gradient, place.views[lanes.buffer]);
-  place.written = place.reached = true;
+  const int buffer = lanes.folds[replica_].buffer;
+  make_buffer(buffer, place.bucket);
+  fold(place.written[replica_] ? FoldStep::kNext : FoldStep::kFirst, gradient, place.views[buffer]);
+  place.written[replica_] = place.reached = true;
   if (lanes.on_sum && --missing_[place.bucket] == 0) finish_bucket(place.bucket);
 }
 
@@ -147,23 +157,40 @@ void LaneAccumulator::begin_last_microbatch(int stage, std::function<void(int)> 
     missing_[bucket] = static_cast<int>(sites_in_[bucket].size());
 }
 
+/// All lanes of all replicas.
+bool LaneAccumulator::is_whole(const Fold& fold) const {
+  return replica_ == num_replicas_ - 1 && fold.tree->is_complete();
+}
+
+void LaneAccumulator::push(Fold& fold) {
+  fold.merges.clear();
+  for (const auto& [left, right] : fold.tree->push()) {
+    fold.merges.push_back({first_buffer(replica_) + left, first_buffer(replica_) + right});
+  }
+  if (!is_whole(fold)) return;
+  for (const auto& [left, right] : kernels::tree_merges(num_replicas_)) {
+    fold.merges.push_back({first_buffer(left), first_buffer(right)});
+  }
+}
+
 /// The first bucket of a stage's lane to be finished decides its merges, which are those of all.
 void LaneAccumulator::finish_bucket(int bucket) {
   const at::NoGradGuard no_grad;
   Lanes& lanes = lanes_of(bucket);
-  if (lanes.finished.empty()) lanes.merges = lanes.tree->push();
-  lanes.finished.insert(bucket);
-  make_buffer(lanes.buffer, bucket);
+  Fold& fold = lanes.folds[replica_];
+  if (fold.finished.empty()) push(fold);
+  fold.finished.insert(bucket);
+  make_buffer(fold.buffer, bucket);
   for (int site : sites_in_[bucket]) {
-    if (!places_[site].written) places_[site].views[lanes.buffer].zero_();
-    places_[site].written = false;
+    if (!places_[site].written[replica_]) places_[site].views[fold.buffer].zero_();
+    places_[site].written[replica_] = false;
   }
-  for (const kernels::Merge merge : lanes.merges) this->merge(merge, bucket);
-  for (int i = 1; lanes.tree->is_complete() && i < std::ssize(buffers_); ++i) {
+  for (const kernels::Merge merge : fold.merges) this->merge(merge, bucket);
+  for (int i = 1; is_whole(fold) && i < std::ssize(buffers_); ++i) {
     if (buffers_[i].is_temporary(bucket)) drop_buffer(i, bucket);
   }
   if (lanes.on_sum) return lanes.on_sum(bucket);
-  if (!lanes.tree->is_complete() || !is_rounded(bucket)) return;
+  if (!is_whole(fold) || !is_rounded(bucket)) return;
   const at::Tensor& sum = buffers_[0].flat(bucket);
   kernels::round_through_bf16(sum.mutable_data_ptr<float>(), sum.numel());
 }
@@ -177,12 +204,13 @@ void LaneAccumulator::merge(kernels::Merge merge, int bucket) {
 
 void LaneAccumulator::end_lane(int stage) {
   Lanes& lanes = lanes_.at(stage);
+  Fold& fold = lanes.folds[replica_];
   for (const int bucket : lanes.buckets) {
-    if (!lanes.finished.contains(bucket)) finish_bucket(bucket);
+    if (!fold.finished.contains(bucket)) finish_bucket(bucket);
   }
-  if (lanes.finished.empty()) lanes.tree->push();
-  lanes.finished.clear();
-  if (!lanes.tree->is_complete()) lanes.buffer = lanes.tree->next_buffer();
+  if (fold.finished.empty()) push(fold);
+  fold.finished.clear();
+  if (!fold.tree->is_complete()) fold.buffer = first_buffer(replica_) + fold.tree->next_buffer();
 }
 
 void LaneAccumulator::end_lane() {
@@ -192,7 +220,8 @@ void LaneAccumulator::end_lane() {
 void LaneAccumulator::end_step(const RemoteSites& remote) {
   const at::NoGradGuard no_grad;
   for (const auto& [stage, lanes] : lanes_) {
-    TRIREME_CHECK(lanes.tree->is_complete(), "a step ends before its last lane");
+    for (const Fold& fold : lanes.folds)
+      TRIREME_CHECK(fold.tree->is_complete(), "a step ends before its last lane");
   }
   for (const std::string& name : store_.names()) sum_sites(name, remote);
 }

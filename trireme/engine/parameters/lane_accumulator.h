@@ -15,7 +15,8 @@ namespace trireme::parameters {
 
 /// Sums the gradients of a step: each lane's microbatches folded left, the lanes combined by the
 /// balanced tree, then the sites of a parameter in node order (docs/concepts/equality.md). Stages may be
-/// at different lanes.
+/// at different lanes, and so may replicas that the rank runs side by side: each has buffers of its own, which the tree
+/// joins at last.
 ///
 /// With bf16 gradients each partial sum of the tree is rounded to bf16 before it is added to another, and
 /// so is the whole; lanes are folded in f32.
@@ -30,9 +31,10 @@ class LaneAccumulator {
     Dtype dtype = Dtype::kF32;  ///< What partial sums are rounded to: f32, as they are, or bf16.
     FlatMemory memory =
         nullptr;  ///< Of `gradients()` but temporary ones; the store's where there is none.
+    int num_replicas = 1;  ///< That are folded here side by side.
   };
 
-  /// num_lanes   that are folded here: all of them, or a replica's.
+  /// num_lanes   of each replica that is folded here.
   LaneAccumulator(const ParameterStore& store, const graph::Graph& graph, int num_lanes,
                   const Options& options);
   LaneAccumulator(const ParameterStore& store, const graph::Graph& graph, int num_lanes)
@@ -40,11 +42,15 @@ class LaneAccumulator {
 
   void begin_step();
 
+  /// From now on gradients are of this one of the replicas here, and it is whose lane ends. Their last microbatches come in
+  /// their order.
+  void begin_replica(int replica) { replica_ = replica; }
+
   /// site       index in graph::use_sites, of a stage that the store holds.
   /// gradient   of the parameter's shape; any strides; may be sparse.
   void accept(int site, const at::Tensor& gradient);
 
-  /// The microbatch of the stage that follows is its last: from now on, a bucket is handed to `on_sum` once
+  /// The microbatch of the stage that follows is the last of all replicas': from now on, a bucket is handed to `on_sum` once
   /// each of its sites has had its last gradient, others at `end_lane`. Who takes it rounds it.
   void begin_last_microbatch(int stage, std::function<void(int bucket)> on_sum);
 
@@ -94,21 +100,32 @@ class LaneAccumulator {
     int bucket = -1;
     std::vector<at::Tensor>
         views;  ///< One per buffer, where there is one; none where the stage is not held.
-    bool written = false;  ///< In the lane that is being folded.
-    bool reached = false;  ///< In the step.
+    std::vector<bool> written;  ///< By replica: in the lane that is being folded.
+    bool reached = false;       ///< In the step.
+  };
+
+  /// How far a replica is in a stage.
+  struct Fold {
+    std::set<int> finished;  ///< Of the lane that is being folded: merges are made.
+    std::vector<kernels::Merge>
+        merges;      ///< That end the lane; after the last, those of replicas too.
+    int buffer = 0;  ///< That the lane is folded into.
+    std::unique_ptr<kernels::LaneTree> tree;
   };
 
   /// How far a stage held here is.
   struct Lanes {
-    std::vector<int> buckets;            ///< Of the stage, that have sites.
-    std::set<int> finished;              ///< Of the lane that is being folded: merges are made.
-    std::vector<kernels::Merge> merges;  ///< That end the lane.
-    int buffer = 0;                      ///< That the lane is folded into.
-    std::function<void(int)> on_sum;     ///< Of the last microbatch.
-    std::unique_ptr<kernels::LaneTree> tree;
+    std::vector<int> buckets;         ///< Of the stage, that have sites.
+    std::function<void(int)> on_sum;  ///< Of the last microbatch.
+    std::vector<Fold> folds;          ///< By replica.
   };
 
   Lanes& lanes_of(int bucket) { return lanes_.at(store_.map().buckets[bucket].stage); }
+  int first_buffer(int replica) const {
+    return replica * kernels::LaneTree::num_buffers(num_lanes_);
+  }
+  bool is_whole(const Fold& fold) const;
+  void push(Fold& fold);
   void make_buffer(int buffer, int bucket);
   void drop_buffer(int buffer, int bucket);
   void forget_views(int buffer, int bucket);
@@ -124,6 +141,8 @@ class LaneAccumulator {
   std::vector<int> missing_;    ///< By bucket: sites still to come, last microbatch.
   std::map<int, Lanes> lanes_;  ///< By stage.
   int num_lanes_;
+  int num_replicas_;
+  int replica_ = 0;  ///< Whose gradients come.
   Dtype dtype_;
 };
 

@@ -17,7 +17,10 @@ class Operations {
   /// kCompute, kSend and those about what microbatches keep.
   virtual void run(const schedule::Operation& operation) = 0;
 
-  /// A forward or backward is done.
+  /// A forward or backward comes, one that is left out too.
+  virtual void begin_action(const schedule::Action& action) = 0;
+
+  /// It is done.
   virtual void end_action(const schedule::Action& action) = 0;
 
   /// Weight of each loss over the step: of means, and of those that the stage weighs. For backwards.

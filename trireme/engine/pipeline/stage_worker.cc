@@ -32,11 +32,11 @@ void StageWorker::forward(int microbatch) {
   if (purpose_ == Purpose::kEvaluate) runs_.clear();
   const graph::BatchSize& size = input_->sizes[microbatch];
   const Batch batch = stage_.fields().empty() ? Batch() : input_->read(microbatch);
-  program::require_size(recording_.graph, batch, size, input_->first_microbatch + microbatch);
+  program::require_size(recording_.graph, batch, size, input_->index_of(microbatch));
   program::ValueMap received = std::move(received_[microbatch]);
   received_.erase(microbatch);
   program::StageRun run = stage_.forward(
-      {batch, size, {input_->seed, input_->random_step, input_->first_microbatch + microbatch}},
+      {batch, size, {input_->seed, input_->random_step, input_->index_of(microbatch)}},
       std::move(received));
   statistics_[microbatch] = std::move(run.slots.statistics);
   for (int loss : stage_.losses()) {

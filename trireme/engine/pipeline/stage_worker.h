@@ -13,18 +13,22 @@
 
 namespace trireme::pipeline {
 
-/// The microbatches of a step, or of a part of an evaluation, as one replica sees them.
+/// The microbatches of a step, or of a part of an evaluation, as a rank sees them: those of its replicas
+/// (schedule::actions_of_rank).
 struct StepInput {
   std::uint64_t seed = 0;  ///< Of the random streams, with `random_step`.
   std::int64_t step = 0;   ///< For errors.
   std::int64_t random_step = 0;
-  std::int64_t first_microbatch = 0;  ///< Global index of the replica's first.
   std::vector<graph::BatchSize>
-      sizes;  ///< By microbatch of the replica; those without samples are left out.
+      sizes;  ///< By microbatch of the rank; those without samples are left out.
+  std::vector<std::int64_t> indices = {};  ///< Global, by microbatch; empty: the same.
   std::function<Batch(int microbatch)> read;
   std::string purpose;  ///< For errors, behind what was done: ` of the evaluation`.
 
   int num_microbatches() const { return static_cast<int>(sizes.size()); }
+  std::int64_t index_of(int microbatch) const {
+    return indices.empty() ? microbatch : indices[microbatch];
+  }
   bool has(int microbatch) const { return sizes[microbatch].samples > 0; }
   std::int64_t num_present() const {
     return std::ranges::count_if(sizes, [](const auto& size) { return size.samples > 0; });

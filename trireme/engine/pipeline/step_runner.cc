@@ -70,7 +70,10 @@ void StepRunner::run_next() {
   const Operation& operation = program_.ranks[rank_][next_++];
   if (is_left_out(operation)) {
     // Lanes end all the same.
-    if (operation.kind == OperationKind::kCompute) operations_.end_action(operation.action);
+    if (operation.kind == OperationKind::kCompute) {
+      operations_.begin_action(operation.action);
+      operations_.end_action(operation.action);
+    }
     return;
   }
   const auto begin = Clock::now();
@@ -127,6 +130,7 @@ void StepRunner::receive(const Operation& operation) {
 
 void StepRunner::compute(const schedule::Action& action) {
   StageWorker& stage = *stages_.at(action.stage);
+  operations_.begin_action(action);
   switch (action.kind) {
     case ActionKind::kForward:
       stage.forward(action.microbatch);
@@ -171,7 +175,7 @@ ErrorContext StepRunner::place_of(const Operation& operation) const {
   ErrorContext place{.rank = rank_,
                      .operation = schedule::to_text(program_, operation) + input_->purpose,
                      .step = input_->step};
-  if (microbatch >= 0) place.microbatch = input_->first_microbatch + microbatch;
+  if (microbatch >= 0) place.microbatch = input_->index_of(microbatch);
   return place;
 }
 

@@ -143,12 +143,14 @@ class Evaluation : public pipeline::Operations {
     collectives::unite(*group_, words_, world_.watch, place);
   }
 
+  void begin_action(const schedule::Action& /*action*/) override {}
+
   /// Keeps the losses that were made, their weights, and outputs.
   void end_action(const schedule::Action& action) override {
     const program::StageProgram& stage = stages_.program(action.stage);
     const bool gives_outputs = outputs_ && !stage.outputs().empty();
     if (stage.losses().empty() && !gives_outputs) return;
-    const std::int64_t microbatch = input_.first_microbatch + action.microbatch;
+    const std::int64_t microbatch = input_.index_of(action.microbatch);
     const bool must_read = (weights_.reads_batch() || gives_outputs) && stage.fields().empty();
     if (must_read) batch_ = read(microbatch);
     if (gives_outputs) {
@@ -194,15 +196,20 @@ class Evaluation : public pipeline::Operations {
     return {"evaluation", input_.step, program, runner.times(), runner.begin()};
   }
 
+  /// Replicas that have one less than others have a place for it, without samples.
   pipeline::StepInput input_of(std::int64_t begin, int num) {
-    const int replicas = num_replicas(), replica = session_.replica();
-    const int first = schedule::first_of_part(num, replicas, replica);
-    const int end = schedule::first_of_part(num, replicas, replica + 1);
-    pipeline::StepInput input{.step = session_.next_step(),
-                              .first_microbatch = begin + first,
-                              .purpose = " of the evaluation"};
-    for (int m = first; m < end; ++m) input.sizes.push_back(reader_.size_of(range(begin + m)));
-    input.read = [this, first = begin + first](int m) { return batch_ = read(first + m); };
+    pipeline::StepInput input{.step = session_.next_step(), .purpose = " of the evaluation"};
+    const int replicas = num_replicas(), most = (num - 1) / replicas + 1;
+    const PlaceInMesh& place = session_.place();
+    for (int r = place.first_replica; r < place.first_replica + place.num_replicas; ++r) {
+      const int first = schedule::first_of_part(num, replicas, r);
+      const int end = schedule::first_of_part(num, replicas, r + 1);
+      for (int m = first; m < first + most; ++m) {
+        input.indices.push_back(begin + m);
+        input.sizes.push_back(m < end ? reader_.size_of(range(begin + m)) : graph::BatchSize());
+      }
+    }
+    input.read = [this](int m) { return batch_ = read(input_.index_of(m)); };
     return input;
   }
 

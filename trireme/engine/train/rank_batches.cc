@@ -164,14 +164,15 @@ StepReading Prefetch::take_reading() {
 }
 
 RankBatches::RankBatches(const StepReader& reader, const record::Recording& recording,
-                         const RankStages& stages, const layout::Plan& plan, int replica)
+                         const RankStages& stages, const layout::Plan& plan,
+                         const PlaceInMesh& place)
     : reader_(reader),
       graph_(recording.graph),
       stages_(stages),
       num_samples_(plan.batch.microbatch),
-      num_microbatches_(
-          static_cast<int>(plan.batch.num_microbatches() / layout::train_role(plan).mesh.data)),
-      first_(std::int64_t{replica} * num_microbatches_),
+      num_replicas_(place.num_replicas),
+      num_microbatches_(num_replicas_ * layout::num_microbatches_of_replica(plan)),
+      first_(std::int64_t{place.index} * num_microbatches_),
       weights_(recording, stages.weighed_losses()),
       keeps_(
           weights_.reads_batch() && !stages.fields().empty() &&
@@ -183,8 +184,13 @@ RankBatches::RankBatches(const StepReader& reader, const record::Recording& reco
 /// Global microbatches as a step reads them: for their weights, then for their forwards.
 std::vector<std::int64_t> RankBatches::reading_order() const {
   std::vector<std::int64_t> order;
-  for (const bool reads : {weights_.reads_batch(), !stages_.fields().empty() && !keeps_}) {
-    for (int m = 0; reads && m < num_microbatches_; ++m) order.push_back(first_ + m);
+  for (int m = 0; weights_.reads_batch() && m < num_microbatches_; ++m) {
+    order.push_back(first_ + m);
+  }
+  if (stages_.fields().empty() || keeps_) return order;
+  const int each = num_microbatches_ / num_replicas_;
+  for (int m = 0; m < each; ++m) {
+    for (int r = 0; r < num_replicas_; ++r) order.push_back(first_ + std::int64_t{r} * each + m);
   }
   return order;
 }

@@ -12,6 +12,7 @@
 
 #include "trireme/engine/program/weight_program.h"
 #include "trireme/engine/train/batch_reader.h"
+#include "trireme/engine/train/place_in_mesh.h"
 #include "trireme/engine/train/rank_stages.h"
 #include "trireme/engine/train/step_reading.h"
 #include "trireme/plan/layout/plan.h"
@@ -107,13 +108,13 @@ class RankBatches {
  public:
   /// reader, recording, stages   outlive this.
   RankBatches(const StepReader& reader, const record::Recording& recording,
-              const RankStages& stages, const layout::Plan& plan, int replica);
+              const RankStages& stages, const layout::Plan& plan, const PlaceInMesh& place);
 
   /// Weights of the losses, [microbatch][loss] (WeightProgram::weights); begins a step. NaN for
   /// those that the stage does not need.
   std::vector<std::vector<double>> weigh(std::int64_t step);
 
-  /// Of a microbatch of the replica.
+  /// Of a microbatch of the rank.
   graph::BatchSize size_of(std::int64_t step, int microbatch) const {
     return reader_.size_of(step, first_ + microbatch);
   }
@@ -137,7 +138,7 @@ class RankBatches {
     RankBatches& batches_;
   };
 
-  /// Global index of the replica's first.
+  /// Global index of the rank's first.
   std::int64_t first_microbatch() const { return first_; }
 
   /// What reading took since the last call. Of samples that are handed in step by step only how long they were waited for:
@@ -151,6 +152,7 @@ class RankBatches {
   const graph::Graph& graph_;
   const RankStages& stages_;
   std::int64_t num_samples_;  ///< Of a microbatch.
+  int num_replicas_;          ///< That take turns.
   int num_microbatches_;
   std::int64_t first_;
   program::WeightProgram weights_;

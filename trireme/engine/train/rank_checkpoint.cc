@@ -151,10 +151,10 @@ void CheckpointWriter::start(RankSession& session, bool copies) {
   });
   begun = collectives::from_first(world_, begun, "begin checkpoint");
   if (begun.empty()) return give_up(problem);
-  const int replicas = layout::train_role(session.plan()).mesh.data;
   telling_others(world_, step, [&] {
     checkpoint::ShareFile share("rank-" + std::to_string(world_.rank()) + ".safetensors",
-                                checkpoint_items(session.state()), {session.replica(), replicas});
+                                checkpoint_items(session.state()),
+                                {session.place().index, session.place().num_ranks});
     if (copies) share.copy();
     CheckpointJob::Publish publish_all;
     if (world_.rank() == 0) {

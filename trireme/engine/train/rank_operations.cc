@@ -61,7 +61,7 @@ RankOperations::RankOperations(const RankParts& parts, const TrainingOptions& op
   parameters::check_parameters(*optimizer_, parts.store, part_);
   check_groups(options.optimizer.groups, parts.recording.graph);
   check_turns(options.optimizer.turns, parts.recording.graph);
-  if (layout::train_role(parts.plan).mesh.data == 1) return;
+  if (parts.place.num_ranks == 1) return;
   const layout::ParameterMap& map = parts.store.map();
   values_ = std::make_unique<ValueShards>(parts.store, group(GroupKind::kData), parts.watch);
   reducer_ = std::make_unique<parameters::Reducer>(
@@ -86,9 +86,9 @@ void RankOperations::begin_step(const pipeline::StepInput& input,
   input_ = &input;
   weights_ = std::move(weights);
   totals_.clear();
-  // Without weights of their own, losses weigh the same on every replica.
+  // Without weights of their own, losses weigh the same on every rank.
   std::vector<std::vector<double>> all;
-  for (int replica = 0; replica < group(GroupKind::kData).size(); ++replica) {
+  for (int rank = 0; rank < parts_.place.num_ranks; ++rank) {
     all.insert(all.end(), weights_.begin(), weights_.end());
   }
   scale_of_step_ = loss_scale_.value();
@@ -142,6 +142,11 @@ void RankOperations::weigh() {
   set_totals(program::total_weights(parts_.recording.graph, all));
 }
 
+void RankOperations::begin_action(const schedule::Action& action) {
+  parts_.sums.begin_replica(action.microbatch / parts_.program.num_microbatches);
+}
+
+/// A replica has whole lanes: its microbatches begin where one does.
 void RankOperations::end_action(const schedule::Action& action) {
   if (!schedule::completes_gradients(action.kind)) return;
   if ((action.microbatch + 1) % parts_.plan.batch.microbatches_per_lane() == 0)
@@ -178,25 +183,21 @@ void RankOperations::exchange() {
   judge(not_finite(losses_));
 }
 
-/// Which of the replicas this rank's is.
-std::int64_t RankOperations::replica() const {
-  return input_->first_microbatch / input_->num_microbatches();
-}
-
 /// What this rank knows of a step, zeros for the rest: the weight of each loss that has one; sums
-/// by global microbatch and loss; a bit for each parameter that a backward reached; the samples of its replica.
+/// by global microbatch and loss; a bit for each parameter that a backward reached; the samples of its replicas.
 std::vector<std::uint64_t> RankOperations::my_words() const {
   const std::size_t num_losses = parts_.recording.graph.losses.size();
   const std::size_t num_rows = 1 + parts_.plan.batch.num_microbatches();
   const std::size_t num_flags = (parameters_.size() + kWordBits - 1) / kWordBits;
-  const int num_replicas = group(GroupKind::kData).size();
+  const int num_replicas = layout::train_role(parts_.plan).mesh.data;
   std::vector<std::uint64_t> words(num_rows * num_losses + num_flags + num_replicas);
-  words[words.size() - num_replicas + replica()] = input_->num_samples();
+  std::uint64_t* samples = &words[words.size() - num_replicas + parts_.place.first_replica];
   for (const int loss : parts_.stages.weighed_losses()) {
     words[loss] = std::bit_cast<std::uint64_t>(totals_[loss]);
   }
   for (int m = 0; m < input_->num_microbatches(); ++m) {
-    const std::size_t row = input_->first_microbatch + m;
+    samples[m / parts_.program.num_microbatches] += input_->sizes[m].samples;
+    const std::size_t row = input_->index_of(m);
     for (const int loss : parts_.stages.losses()) {
       words[(1 + row) * num_losses + loss] =
           std::bit_cast<std::uint64_t>(parts_.stages.loss_sum(m, loss));
@@ -226,7 +227,7 @@ void RankOperations::take_words(std::span<const std::uint64_t> words) {
       loss.sum += microbatch_sums_[row - 1][i];
     }
   }
-  require_as_many(words.last(group(GroupKind::kData).size()));
+  require_as_many(words.last(layout::train_role(parts_.plan).mesh.data));
   const auto flags = words.subspan(num_rows * num_losses);
   for (std::size_t i = 0; i < reached_.size(); ++i) {
     reached_[i] = (flags[i / kWordBits] >> i % kWordBits & 1) != 0;
@@ -276,19 +277,19 @@ std::span<std::byte> RankOperations::tie_memory(const schedule::Channel& channel
   return bytes_of(sum);
 }
 
-/// Statistics of all replicas, then the commits that every replica makes alike.
+/// Statistics of all replicas, then the commits that every rank makes alike.
 void RankOperations::commit() {
   if (loss_scale_.is_on()) end_scaled_step();
   auto statistics = parts_.stages.take_statistics();
-  const int num_replicas = group(GroupKind::kData).size();
-  if (num_replicas > 1 && has_statistics(statistics)) {
+  const int num_ranks = parts_.place.num_ranks;
+  if (num_ranks > 1 && has_statistics(statistics)) {
     const std::vector<std::byte> all =
         gather(GroupKind::kData, to_bytes(statistics), "commit statistics");
-    statistics = from_bytes(all, statistics, num_replicas);
+    statistics = from_bytes(all, statistics, num_ranks);
   }
   if (!is_skipped_) {
     commits_.fold(statistics);
-    commits_.count(input_->num_present() * num_replicas);
+    commits_.count(input_->num_present() * num_ranks);
   }
   collectives::Group& replicas = group(GroupKind::kData);
   buffers_.combine(replicas,

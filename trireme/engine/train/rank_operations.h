@@ -13,6 +13,7 @@
 #include "trireme/engine/pipeline/operations.h"
 #include "trireme/engine/program/buffer_commit.h"
 #include "trireme/engine/train/loss_scale.h"
+#include "trireme/engine/train/place_in_mesh.h"
 #include "trireme/engine/train/rank_batches.h"
 #include "trireme/engine/train/rank_groups.h"
 #include "trireme/engine/train/rank_stages.h"
@@ -32,6 +33,7 @@ struct RankParts {
   const std::vector<int>& stage_indices;  ///< In the plan.
   const record::Recording& recording;     ///< With the plan's copies.
   const layout::Plan& plan;
+  PlaceInMesh place;
   const schedule::StepProgram& program;
   const parameters::ParameterStore& store;
   std::optional<int> shards_of;  ///< The replica whose shards it keeps state of; not set: of all.
@@ -50,10 +52,11 @@ class RankOperations : public pipeline::Operations {
   RankOperations(const RankParts& parts, const TrainingOptions& options);
 
   /// input     outlives the step.
-  /// weights   of the replica's losses, [microbatch][loss].
+  /// weights   of the rank's losses, [microbatch][loss].
   void begin_step(const pipeline::StepInput& input, std::vector<std::vector<double>> weights);
 
   void run(const schedule::Operation& operation) override;
+  void begin_action(const schedule::Action& action) override;
   void end_action(const schedule::Action& action) override;
   const std::vector<double>& totals() const override { return scaled_totals_; }
   std::span<std::byte> tie_memory(const schedule::Channel& channel, int item) override;
@@ -74,7 +77,7 @@ class RankOperations : public pipeline::Operations {
   /// step. Every rank calls it; blocks.
   void gather_gradients();
 
-  /// Null with one replica.
+  /// Null where no other rank has the same stages.
   ValueShards* values() const { return values_.get(); }
 
   parameters::Optimizer& optimizer() const { return *optimizer_; }
@@ -103,7 +106,6 @@ class RankOperations : public pipeline::Operations {
   void join(int bucket);
   void exchange();
   std::vector<std::uint64_t> my_words() const;
-  std::int64_t replica() const;
   void take_words(std::span<const std::uint64_t> words);
   void commit();
   void gather_values(int bucket);
@@ -125,7 +127,7 @@ class RankOperations : public pipeline::Operations {
   parameters::Part part_;                                         ///< That is updated here.
   program::BufferCommits commits_;
   ReplicaBuffers buffers_;
-  std::unique_ptr<parameters::Reducer> reducer_;  ///< Null with one replica.
+  std::unique_ptr<parameters::Reducer> reducer_;  ///< Null where no other rank has the same stages.
   std::unique_ptr<ValueShards> values_;           ///< Likewise.
   std::set<int> last_stages_;                     ///< Whose last backward comes, or has come.
   bool weighs_ = false;                           ///< Its program begins with kWeigh.
@@ -137,7 +139,7 @@ class RankOperations : public pipeline::Operations {
   bool is_skipped_ = false;
   std::vector<double> totals_;                ///< Weight of each loss over the step.
   std::vector<double> scaled_totals_;         ///< For backwards.
-  std::vector<std::vector<double>> weights_;  ///< Of the replica, [microbatch][loss].
+  std::vector<std::vector<double>> weights_;  ///< Of the rank, [microbatch][loss].
   StepLosses losses_;
   std::vector<std::vector<double>> microbatch_sums_;  ///< [global microbatch][loss]
   double norm_ = 0;

@@ -25,23 +25,15 @@ namespace {
 /// The plan, if these ranks can run it on this graph.
 const layout::Plan& checked(const collectives::World& world, const layout::Plan& plan,
                             const graph::Graph& planned, const TrainingOptions& options) {
-  const int expected = layout::train_role(plan).mesh.num_ranks();
+  const int expected = layout::train_role(plan).num_ranks();
   if (world.endpoint.world_size() != expected) {
     throw Error(ErrorKind::kInvalidArgument,
                 "the plan is for " + std::to_string(expected) + " ranks and " +
                     std::to_string(world.endpoint.world_size()) +
                     " were started; start as many or partition for these");
   }
-  check_buffers(planned, options.buffers, layout::train_role(plan).mesh.data);
+  check_buffers(planned, options.buffers, layout::train_role(plan));
   return plan;
-}
-
-/// Index in the mesh: pipeline position * replicas + replica.
-int mesh_index(const layout::Plan& plan, int rank) {
-  const auto& placement = layout::train_role(plan).placement;
-  const auto found = std::find(placement.begin(), placement.end(), rank);
-  TRIREME_CHECK(found != placement.end(), "a rank without a place in the mesh");
-  return static_cast<int>(found - placement.begin());
 }
 
 schedule::StepProgram checked_program(const graph::Graph& planned, const layout::Plan& plan,
@@ -58,19 +50,21 @@ schedule::StepProgram checked_program(const graph::Graph& planned, const layout:
   return program;
 }
 
-/// Where there are other replicas and sums are made in place, they lie in the group's memory.
+/// Where there are other ranks of the position and sums are made in place, they lie in the group's memory.
 parameters::LaneAccumulator::Options options_of_sums(const TrainingOptions& options,
-                                                     const layout::Plan& plan,
+                                                     const PlaceInMesh& place,
                                                      const schedule::StepProgram& program,
                                                      const Groups& groups) {
-  const Dtype dtype = checked_gradient_dtype(options);
-  if (layout::train_role(plan).mesh.data == 1 || dtype != Dtype::kF32) return {.dtype = dtype};
-  return {.memory = parameters::memory_of(group_of(program, groups, schedule::GroupKind::kData))};
+  parameters::LaneAccumulator::Options sums{.dtype = checked_gradient_dtype(options),
+                                            .num_replicas = place.num_replicas};
+  if (place.num_ranks > 1 && sums.dtype == Dtype::kF32)
+    sums.memory = parameters::memory_of(group_of(program, groups, schedule::GroupKind::kData));
+  return sums;
 }
 
 /// The values of the stages here, where the plan shards parameters a replica's shards of them.
 parameters::ParameterStore make_store(const record::Recording& recording, const layout::Plan& plan,
-                                      const std::vector<int>& stages, int replica,
+                                      const std::vector<int>& stages, const PlaceInMesh& place,
                                       const Model& model) {
   layout::ParameterMap map = layout::make_parameter_map(recording.graph, plan);
   std::vector<bool> sharded = layout::sharded_buckets(map, plan);
@@ -80,12 +74,12 @@ parameters::ParameterStore make_store(const record::Recording& recording, const 
           {.stages = parameters::Stages(stages.begin(), stages.end()),
            .fill = model.fill,
            .sharded = std::move(sharded),
-           .replica = replica}};
+           .replica = place.index}};
 }
 
-std::optional<int> shards_of(const layout::Plan& plan, int replica) {
-  const bool is_shared = plan.sharded_state && layout::train_role(plan).mesh.data > 1;
-  return is_shared ? std::optional(replica) : std::nullopt;
+std::optional<int> shards_of(const layout::Plan& plan, const PlaceInMesh& place) {
+  const bool is_shared = plan.sharded_state && place.num_ranks > 1;
+  return is_shared ? std::optional(place.index) : std::nullopt;
 }
 
 void require(bool is_met, const char* otherwise) {
@@ -114,20 +108,19 @@ RankSession::RankSession(const collectives::World& world, const Workload& worklo
       options_(options),
       reader_threads_(options.reader_threads, cores_of_rank(num_local_ranks(world))),
       reader_(workload, plan.batch, options.seed, order_of(options), reader_threads_.spread()),
-      stages_(layout::stages_at(
-          plan, mesh_index(plan, world.endpoint.rank()) / layout::train_role(plan).mesh.data)),
-      replica_(mesh_index(plan, world.endpoint.rank()) % layout::train_role(plan).mesh.data),
-      store_(make_store(recording_, plan_, stages_, replica_, workload.model)),
+      place_(place_of(plan, world.endpoint.rank())),
+      stages_(layout::stages_at(plan, place_.position)),
+      store_(make_store(recording_, plan_, stages_, place_, workload.model)),
       program_(checked_program(recording_.graph, plan_, store_.map(), options)),
       groups_(make_groups(program_, world)),
       sums_(store_, recording_.graph,
             static_cast<int>(plan.batch.lanes / layout::train_role(plan).mesh.data),
-            options_of_sums(options, plan_, program_, groups_)),
+            options_of_sums(options, place_, program_, groups_)),
       sink_(std::make_unique<Sink>(sums_)),
       sites_(recording_, *sink_),
       held_(recording_, plan_, stages_, sites_,
             {.scratch = offload_folder(options), .capture = capture_of(options)}),
-      batches_(reader_, recording_, held_, plan_, replica_) {
+      batches_(reader_, recording_, held_, plan_, place_) {
   release_frozen(recording_, plan_, stages_);
   fill_parameters(workload_.model);
   const int replicas = layout::train_role(plan_).mesh.data;
@@ -139,8 +132,8 @@ RankSession::RankSession(const collectives::World& world, const Workload& worklo
   }
   const int rank = world.endpoint.rank();
   operations_ = std::make_unique<RankOperations>(
-      RankParts{rank, stages_, recording_, plan_, program_, store_, shards_of(plan_, replica_),
-                sums_, held_, groups_, world_.watch, batches_},
+      RankParts{rank, stages_, recording_, plan_, place_, program_, store_,
+                shards_of(plan_, place_), sums_, held_, groups_, world_.watch, batches_},
       options);
   mailbox_ = std::make_unique<pipeline::Mailbox>(program_, rank, world.endpoint, world.watch);
   runner_ = std::make_unique<pipeline::StepRunner>(program_, rank, held_.workers(), *operations_,
@@ -158,12 +151,12 @@ void RankSession::begin(std::int64_t step) {
   input_ = pipeline::StepInput{.seed = options_.seed,
                                .step = step,
                                .random_step = step,
-                               .first_microbatch = batches_.first_microbatch(),
                                .sizes = {},
                                .read = [this, step](int m) { return batches_.take(step, m); },
                                .purpose = {}};
   for (int m = 0; m < batches_.num_microbatches(); ++m) {
     input_->sizes.push_back(batches_.size_of(step, m));
+    input_->indices.push_back(batches_.first_microbatch() + m);
   }
   operations_->begin_step(*input_, batches_.weigh(step));
 }
@@ -290,7 +283,7 @@ void RankSession::check_finite() {
 }
 
 void RankSession::check_replicas() {
-  if (layout::train_role(plan_).mesh.data == 1) return;
+  if (layout::train_role(plan_).mesh.data == 1) return;  // As on all ranks.
   telling_others(world_, std::max<std::int64_t>(next_step_ - 1, 0),
                  [&] { operations_->check_replicas(); });
 }

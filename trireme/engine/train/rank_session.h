@@ -8,6 +8,7 @@
 #include "trireme/engine/pipeline/step_runner.h"
 #include "trireme/engine/train/batch_reader.h"
 #include "trireme/engine/train/measured_timeline.h"
+#include "trireme/engine/train/place_in_mesh.h"
 #include "trireme/engine/train/rank_batches.h"
 #include "trireme/engine/train/rank_operations.h"
 #include "trireme/engine/train/rank_stages.h"
@@ -21,7 +22,7 @@
 namespace trireme::train {
 
 /// A workload being trained by the ranks of a plan's mesh, each its stages of the pipeline and its
-/// replica's part of the batch. Same bits as SerialSession (docs/concepts/equality.md).
+/// replicas' parts of the batch. Same bits as SerialSession (docs/concepts/equality.md).
 ///
 /// A failure on one rank ends the session on all of them with the same error. Caller-synchronised;
 /// one thread.
@@ -109,7 +110,7 @@ class RankSession {
   const TrainingOptions& options() const { return options_; }
   /// That this rank runs, ascending.
   const std::vector<int>& stages() const { return stages_; }
-  int replica() const { return replica_; }
+  const PlaceInMesh& place() const { return place_; }
   const record::Recording& recording() const { return recording_; }
   const parameters::ParameterStore& store() const { return store_; }
   const parameters::LaneAccumulator& sums() const { return sums_; }
@@ -141,8 +142,8 @@ class RankSession {
   TrainingOptions options_;
   ReaderThreads reader_threads_;
   StepReader reader_;
+  PlaceInMesh place_;
   std::vector<int> stages_;
-  int replica_ = 0;
   parameters::ParameterStore store_;
   schedule::StepProgram program_;
   Groups groups_;

@@ -97,11 +97,17 @@ std::string why_one_replica(const graph::Graph& graph, const ReplicaPolicies& po
   return "";
 }
 
-void check_buffers(const graph::Graph& graph, const ReplicaPolicies& policies, int num_replicas) {
+void check_buffers(const graph::Graph& graph, const ReplicaPolicies& policies,
+                   const layout::Role& role) {
   for (const auto& [name, policy] : policies) check_policy(graph, name, policy);
-  if (num_replicas == 1) return;
+  if (role.mesh.data == 1) return;
   const std::string why = why_one_replica(graph, policies);
   if (!why.empty()) throw Error(ErrorKind::kInvalidArgument, why);
+  const std::vector<std::string> written = written_buffers(graph);
+  if (role.is_even() || written.empty()) return;
+  refuse(written.front(),
+         "is written by forwards, and some ranks run several replicas, which would write it in "
+         "turn; place a rank for each replica");
 }
 
 ReplicaBuffers::ReplicaBuffers(const record::Recording& recording, const layout::Plan& plan,

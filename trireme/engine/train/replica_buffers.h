@@ -26,10 +26,12 @@ std::vector<std::string> written_buffers(const graph::Graph& graph);
 std::string why_one_replica(const graph::Graph& graph, const ReplicaPolicies& policies);
 
 /// Refuses policies that do not fit the graph: of a buffer that needs none, of one whose dtype has
-/// no such operation, of two that share memory; and several replicas where `why_one_replica`.
+/// no such operation, of two that share memory; several replicas where `why_one_replica`; and ranks that run several
+/// where there are policies: their forwards would write one buffer in turn.
 ///
 /// Errors   kInvalidArgument with the buffer and what to do.
-void check_buffers(const graph::Graph& graph, const ReplicaPolicies& policies, int num_replicas);
+void check_buffers(const graph::Graph& graph, const ReplicaPolicies& policies,
+                   const layout::Role& role);
 
 /// Buffers that a rank's forwards write, brought together over the replicas at the end of a step,
 /// as the user's policies say. Afterwards every replica holds the same.

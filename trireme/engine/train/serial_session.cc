@@ -59,7 +59,7 @@ SerialSession::SerialSession(const Workload& workload, const record::Recording& 
   parameters::check_parameters(*optimizer_, store_);
   check_groups(options.optimizer.groups, recording_.graph);
   check_turns(options.optimizer.turns, recording_.graph);
-  check_buffers(recording_.graph, options.buffers, 1);
+  check_buffers(recording_.graph, options.buffers, {});
 }
 
 std::vector<Batch> SerialSession::microbatches(std::int64_t step) const {

@@ -50,6 +50,22 @@ std::string roles_text(const Plan& plan) {
   return "\nroles\n" + table.text();
 }
 
+/// Where ranks run several replicas: how many ranks each position has.
+std::string replicas_text(const Plan& plan) {
+  const Role& role = train_role(plan);
+  if (role.is_even()) return "";
+  Table table({">position", "stages", ">ranks", ">replicas of each"});
+  for (int position = 0; position < role.mesh.pipeline; ++position) {
+    std::string stages;
+    for (const int stage : stages_at(plan, position)) {
+      stages += (stages.empty() ? "" : " ") + std::to_string(stage);
+    }
+    table.add({std::to_string(position), stages, std::to_string(role.ranks_at(position).size()),
+               std::to_string(role.replicas_per_rank(position))});
+  }
+  return "\nranks of the pipeline's positions\n" + table.text();
+}
+
 /// What a stage takes in, per microbatch and once.
 struct StageNeeds {
   std::set<graph::ValueId> parameters;
@@ -167,13 +183,13 @@ std::string schedule_text(const Plan& plan) {
 }
 
 std::string show(const Plan& plan, const graph::Graph& graph) {
-  return summary(plan) + roles_text(plan) + stages_text(plan, graph) + recompute_text(plan) +
-         tie_owners_text(plan) + prediction_text(plan);
+  return summary(plan) + roles_text(plan) + replicas_text(plan) + stages_text(plan, graph) +
+         recompute_text(plan) + tie_owners_text(plan) + prediction_text(plan);
 }
 
 std::string show(const Plan& plan) {
-  return summary(plan) + roles_text(plan) + positions_text(plan) + recompute_text(plan) +
-         tie_owners_text(plan) + prediction_text(plan);
+  return summary(plan) + roles_text(plan) + replicas_text(plan) + positions_text(plan) +
+         recompute_text(plan) + tie_owners_text(plan) + prediction_text(plan);
 }
 
 namespace {

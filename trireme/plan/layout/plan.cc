@@ -1,7 +1,9 @@
 #include "trireme/plan/layout/plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <unordered_set>
 #include <utility>
 
 #include "trireme/error.h"
@@ -9,6 +11,23 @@
 #include "trireme/plan/graph/node_order.h"
 
 namespace trireme::layout {
+
+int Role::num_ranks() const {
+  return static_cast<int>(std::unordered_set<int>(placement.begin(), placement.end()).size());
+}
+
+std::vector<int> Role::ranks_at(int position) const {
+  const auto first = placement.begin() + std::ptrdiff_t{position} * mesh.data;
+  std::vector<int> ranks;
+  std::unique_copy(first, first + mesh.data, std::back_inserter(ranks));
+  return ranks;
+}
+
+int Role::replicas_per_rank(int position) const {
+  const auto first = placement.begin() + std::ptrdiff_t{position} * mesh.data;
+  return static_cast<int>(
+      std::find_if(first, first + mesh.data, [&](int rank) { return rank != *first; }) - first);
+}
 
 std::string_view balance_name(Balance balance) {
   switch (balance) {

@@ -12,12 +12,12 @@
 
 namespace trireme::layout {
 
-/// Named mesh of the ranks of a role: their product is their number.
+/// Named mesh of the places of a role. Each has a rank; a rank may have those of several replicas.
 struct Mesh {
   int pipeline = 1;
   int data = 1;
   int shard = 1;
-  int num_ranks() const { return pipeline * data * shard; }
+  int num_places() const { return pipeline * data * shard; }
   bool operator==(const Mesh&) const = default;
 };
 
@@ -25,8 +25,21 @@ struct Mesh {
 struct Role {
   std::string name = "train";
   Mesh mesh;
-  std::vector<int> placement;  ///< Rank at each mesh position: pipeline slowest, shard fastest.
+  /// Rank at each mesh position: pipeline slowest, shard fastest. A rank that runs several replicas of its position
+  /// stands there once for each, one behind the other: `0 1 2 2` are two ranks for the first stage, one for the second.
+  std::vector<int> placement;
   bool operator==(const Role&) const = default;
+
+  int num_ranks() const;  ///< Those of the placement, each once.
+
+  /// Ranks at a position of the pipeline, each once, in the order of their replicas.
+  std::vector<int> ranks_at(int position) const;
+
+  /// Replicas that each rank at the position runs; of a role that passes its check. Cost: number of replicas.
+  int replicas_per_rank(int position) const;
+
+  /// Whether each rank runs one replica.
+  bool is_even() const { return num_ranks() == mesh.num_places(); }
 };
 
 /// Nodes at positions [begin, end) of the graph's execution order.

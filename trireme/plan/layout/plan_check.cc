@@ -1,6 +1,8 @@
 #include "trireme/plan/layout/plan_check.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <map>
 #include <set>
 #include <unordered_map>
 
@@ -45,6 +47,41 @@ void check_role(const Role& role) {
   }
 }
 
+/// A rank runs one position.
+void check_positions_of_ranks(const Role& role, const std::string& subject) {
+  std::map<int, int> position_of;
+  for (std::size_t i = 0; i < role.placement.size(); ++i) {
+    const int rank = role.placement[i], position = static_cast<int>(i) / role.mesh.data;
+    if (rank < 0) fail(subject + "a rank is negative");
+    const int first = position_of.try_emplace(rank, position).first->second;
+    if (first == position) continue;
+    fail(subject + "rank " + std::to_string(rank) + " is placed at positions " +
+         std::to_string(first) + " and " + std::to_string(position) +
+         " of the pipeline; a rank runs one, which may have several stages");
+  }
+}
+
+/// Of its position as many replicas as the other ranks there, one behind the other.
+void check_replicas_of_ranks(const Role& role, int position, const std::string& subject) {
+  const std::string at = subject + "at position " + std::to_string(position) + " ";
+  const auto begin = role.placement.begin() + std::ptrdiff_t{position} * role.mesh.data;
+  const std::vector<int> ranks = role.ranks_at(position);
+  if (std::set<int>(ranks.begin(), ranks.end()).size() != ranks.size()) {
+    fail(at +
+         "a rank runs replicas that are not one behind the other; its sums would have another "
+         "order: place it at neighbours");
+  }
+  const int expected = role.replicas_per_rank(position);
+  for (const int rank : ranks) {
+    const auto num = std::count(begin, begin + role.mesh.data, rank);
+    if (num == expected) continue;
+    fail(at + "rank " + std::to_string(ranks.front()) + " runs " + std::to_string(expected) +
+         " of the " + std::to_string(role.mesh.data) + " replicas and rank " +
+         std::to_string(rank) + " runs " + std::to_string(num) +
+         "; give the ranks of a position as many each");
+  }
+}
+
 /// Every stage has a place in the pipeline, and every place a stage.
 void check_positions(const Plan& plan, int num_positions) {
   const auto num_stages = static_cast<int>(plan.stages.size());
@@ -66,16 +103,16 @@ void check_positions(const Plan& plan, int num_positions) {
 void check_roles(const Plan& plan) {
   const Mesh& mesh = train_role(plan).mesh;
   std::set<std::string> names;
-  std::set<int> ranks;
   for (const Role& role : plan.roles) {
     if (!names.insert(role.name).second) fail("role '" + role.name + "' appears twice");
     check_role(role);
     if (role.name != "train") {
       fail("role '" + role.name + "': ranks do nothing but train so far; remove the role");
     }
-    for (const int rank : role.placement) {
-      if (rank < 0) fail("role '" + role.name + "': a rank is negative");
-      if (!ranks.insert(rank).second) fail("rank " + std::to_string(rank) + " is placed twice");
+    const std::string subject = "role '" + role.name + "': ";
+    check_positions_of_ranks(role, subject);
+    for (int position = 0; position < role.mesh.pipeline; ++position) {
+      check_replicas_of_ranks(role, position, subject);
     }
   }
   check_positions(plan, mesh.pipeline);
@@ -330,6 +367,11 @@ void check(const Plan& plan, const std::string& graph_sha256, const graph::Graph
     fail(
         "sharded_parameters is true and sharded_state is not; who has a part of a parameter "
         "updates that: make it true");
+  }
+  if (plan.sharded_state && !train_role(plan).is_even()) {
+    fail(
+        "sharded_state is true and some ranks run several replicas; shards are of replicas so far: "
+        "make it false, or place a rank for each replica");
   }
 }
 

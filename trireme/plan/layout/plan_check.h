@@ -19,14 +19,14 @@ void check_batch(const BatchLayout& batch);
 ///
 ///  * it is of this graph: its hash is `graph_sha256`;
 ///  * batch: b divides B, G divides B / b;
-///  * roles: one is `train`; a mesh position for every rank, no rank twice; the
-///    pipeline divides the stages and the data replicas the lanes;
+///  * roles: one is `train`; a rank at every mesh position. A rank runs one position of the pipeline, and there one
+///    replica or several that are neighbours, as many as each other rank there. The data replicas divide the lanes;
 ///  * stages cover all nodes in order, none is empty, every cut between them is allowed;
 ///  * copies are of earlier nodes that need no gradient and no trainable parameter, neither write
 ///    nor read what is written meanwhile;
 ///  * stages that recompute can (why_not_recomputed); their regions begin at allowed cuts, in order;
 ///  * nothing that does not work yet is asked for: tensor shards, roles beside
-///    `train`;
+///    `train`, shards of state where ranks run several replicas;
 ///  * tie owners are stages that use the parameter.
 ///
 /// graph    one that passes `graph::check`.

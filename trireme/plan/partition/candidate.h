@@ -27,6 +27,8 @@ struct Problem {
   std::vector<int> positions = {};  ///< By stage: in the pipeline; empty: each its own, in order.
   /// World ranks in the places of 0, 1, ... of `Placement`; empty: each its own (rank_orders.h).
   std::vector<int> order = {};
+  /// As in a role: ranks by position and replica, some with several (uneven_ranks.h); empty: as `order` and options say.
+  std::vector<int> placement = {};
 
   int position(int stage) const { return positions.empty() ? stage : positions[stage]; }
   int num_positions() const { return num_stages / options.stages_per_rank; }
@@ -36,6 +38,7 @@ struct Problem {
   /// World rank of a stage of a replica.
   int rank(int stage, int replica) const { return rank_at(position(stage), replica); }
   int rank_at(int position, int replica) const {
+    if (!placement.empty()) return placement[position * options.replicas + replica];
     const int place = options.placement == Placement::kSpread
                           ? position * options.replicas + replica
                           : replica * num_positions() + position;
@@ -45,7 +48,9 @@ struct Problem {
   double least_speed(int stage) const;
   double most_speed(int stage) const;
   /// Whether estimates know such plans; else each is forecast as a whole.
-  bool is_estimated() const { return options.stages_per_rank == 1 && !options.shard_state; }
+  bool is_estimated() const {
+    return options.stages_per_rank == 1 && !options.shard_state && placement.empty();
+  }
   /// What every rank of a stage may use.
   std::int64_t memory_limit(int stage) const;
   /// The slowest kind of link between ranks of two stages.

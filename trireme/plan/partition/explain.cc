@@ -42,10 +42,15 @@ std::string expected_text(const layout::Plan& plan) {
 
 std::string summary(const layout::Plan& plan, const simulate::Forecast& forecast) {
   const double step_us = forecast.simulation.step_us;
-  const layout::Mesh& mesh = layout::train_role(plan).mesh;
+  const layout::Role& role = layout::train_role(plan);
+  std::string ranks;
+  for (int position = 0; !role.is_even() && position < role.mesh.pipeline; ++position) {
+    ranks += (position == 0 ? ", on " : " + ") + std::to_string(role.ranks_at(position).size());
+  }
+  if (!ranks.empty()) ranks += " ranks";
   return "step " + milliseconds(step_us) + " ms, " + layout::schedule_text(plan) + ", " +
-         std::to_string(plan.stages.size()) + " stages x " + std::to_string(mesh.data) +
-         " replicas\n  lower bounds: " + milliseconds(forecast.plan_bound_us) +
+         std::to_string(plan.stages.size()) + " stages x " + std::to_string(role.mesh.data) +
+         " replicas" + ranks + "\n  lower bounds: " + milliseconds(forecast.plan_bound_us) +
          " ms with these stages (step " + gap(step_us, forecast.plan_bound_us) + " above), " +
          milliseconds(forecast.any_bound_us) + " ms with any (" +
          gap(step_us, forecast.any_bound_us) + ")\n  peak " + bytes_text(forecast.peak_bytes()) +

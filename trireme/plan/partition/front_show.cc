@@ -49,11 +49,11 @@ std::string table_text(const std::vector<layout::Plan>& plans) {
                       "recompute", "offload", "in shards"});
   for (std::size_t i = 0; i < plans.size(); ++i) {
     const layout::Plan& plan = plans[i];
-    const layout::Mesh& mesh = layout::train_role(plan).mesh;
+    const layout::Role& role = layout::train_role(plan);
     table.add({std::to_string(i), milliseconds_of(plan.prediction->step_ms),
-               graph::bytes_text(bytes_of(plan)), std::to_string(mesh.num_ranks()),
-               std::to_string(plan.stages.size()), std::to_string(mesh.data), plan.schedule.name,
-               recompute_text(plan), stages_with(plan, &layout::Stage::offload),
+               graph::bytes_text(bytes_of(plan)), std::to_string(role.num_ranks()),
+               std::to_string(plan.stages.size()), std::to_string(role.mesh.data),
+               plan.schedule.name, recompute_text(plan), stages_with(plan, &layout::Stage::offload),
                shards_text(plan)});
   }
   return table.text();

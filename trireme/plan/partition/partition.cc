@@ -7,13 +7,11 @@
 #include "trireme/error.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/graph_json.h"
-#include "trireme/plan/partition/bucket_size.h"
 #include "trireme/plan/partition/candidate.h"
 #include "trireme/plan/partition/explain.h"
-#include "trireme/plan/partition/less_memory.h"
+#include "trireme/plan/partition/finished_plan.h"
 #include "trireme/plan/partition/planner.h"
 #include "trireme/plan/profile/profile_json.h"
-#include "trireme/plan/topology/topology_json.h"
 
 namespace trireme::partition {
 namespace {
@@ -136,38 +134,6 @@ Problem make_problem(const graph::Graph& recorded, const profile::Profile& profi
   return problem;
 }
 
-std::vector<std::int64_t> expected_peaks(const Problem& problem, const Candidate& candidate) {
-  const graph::Graph planned = layout::planned_graph(problem.recorded, candidate.plan);
-  const layout::ParameterMap map = layout::make_parameter_map(planned, candidate.plan);
-  std::vector<std::int64_t> peaks;
-  for (const simulate::RankMemory& rank :
-       simulate::expected_memory({planned, candidate.plan, map, problem.profile, problem.topology},
-                                 candidate.forecast, problem.options.forecast.memory)) {
-    peaks.push_back(rank.total());
-  }
-  return peaks;
-}
-
-Prediction predict(const Problem& problem, const Candidate& candidate) {
-  const simulate::Forecast& forecast = candidate.forecast;
-  Prediction prediction;
-  prediction.step_ms = forecast.simulation.step_us / 1000;
-  prediction.lower_bound_ms = forecast.any_bound_us / 1000;
-  for (const simulate::RankMemory& rank : forecast.memory) {
-    prediction.peak_bytes.push_back(rank.by_kind());
-  }
-  prediction.expected_peak_bytes = expected_peaks(problem, candidate);
-  prediction.limits = stage_limits(problem, candidate);
-  return prediction;
-}
-
-/// What is decided once the cuts are. Steps as long as `most_us` are of no use.
-Candidate finished(const Problem& problem, Candidate candidate, double most_us) {
-  if (problem.options.may_choose_owners) candidate = with_tie_owners(problem, std::move(candidate));
-  candidate = with_less_memory(problem, std::move(candidate), most_us);
-  return with_bucket_size(problem, std::move(candidate));
-}
-
 /// The best of the planner's proposals once they are finished.
 Planner::Proposal best_of(const Planner& planner) {
   std::vector<Planner::Proposal> proposals = planner.proposals();
@@ -198,11 +164,7 @@ layout::Plan partition(const graph::Graph& recorded, const profile::Profile& pro
   if (score(chosen, best, {}).excess_bytes > 0) {
     throw Error(ErrorKind::kResourceExhausted, "partition: " + does_not_fit(chosen, best));
   }
-  best.plan.threads = profile.threads;
-  best.plan.profile_sha256 = profile::profile_sha256(profile);
-  best.plan.topology_sha256 = topology::topology_sha256(topology);
-  best.plan.prediction = predict(chosen, best);
-  return std::move(best.plan);
+  return finished_plan(chosen, std::move(best));
 }
 
 }  // namespace trireme::partition

@@ -35,8 +35,11 @@ struct PartitionOptions {
   Objective objective = Objective::kSpeed;
   bool may_choose_owners = true;  ///< Of shared parameters; else the first stage that uses one.
   Placement placement = Placement::kSpread;
-  int stages = 0;               ///< 0: on all ranks of the topology over `replicas`, or fewer:
-  bool may_idle = false;        ///< whether ranks may be left without a stage where that is better.
+  int stages = 0;         ///< 0: on all ranks of the topology over `replicas`, or fewer:
+  bool may_idle = false;  ///< whether ranks may be left without a stage where that is better.
+  /// Whether positions of the pipeline may have different numbers of ranks (uneven_ranks.h), where `replicas` is 0 and the
+  /// objective kSpeed.
+  bool may_join = false;
   std::string schedule;         ///< Empty: the best of all that can have as many stages on a rank.
   int active_microbatches = 0;  ///< That a rank may hold at once; 0: any number.
   Recompute recompute = Recompute::kAuto;
@@ -73,6 +76,8 @@ layout::Plan partition(const graph::Graph& recorded, const profile::Profile& pro
 /// The best plan of `partition` over the numbers of replicas for which results are the same bits
 /// (docs/concepts/equality.md): 1, and those with lanes / replicas a power of two, that divide
 /// the ranks or, where ranks may stay idle, leave some.
+///
+/// Where `may_join`, plans whose positions have different numbers of ranks too, if they are faster (uneven_ranks.h).
 ///
 /// Where ranks may stay idle, whatever fewer ranks could have is considered: one rank more, after the same others, never
 /// gives a longer step, but for steps of more than 8 stages, whose search ends early.

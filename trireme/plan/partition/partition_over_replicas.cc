@@ -8,6 +8,7 @@
 #include "trireme/plan/partition/fitting_changes.h"
 #include "trireme/plan/partition/partition.h"
 #include "trireme/plan/partition/planner.h"
+#include "trireme/plan/partition/uneven_ranks.h"
 #include "trireme/plan/schedule/step_facts.h"
 #include "trireme/plan/topology/topology_json.h"
 
@@ -104,7 +105,7 @@ Tried try_replicas(const graph::Graph& recorded, const profile::Profile& profile
 
 /// Ranks that the plan uses x its step.
 double cost_of(const layout::Plan& plan) {
-  return layout::train_role(plan).mesh.num_ranks() * plan.prediction->step_ms;
+  return layout::train_role(plan).num_ranks() * plan.prediction->step_ms;
 }
 
 /// Of the fastest plans of each number of ranks, the one that costs least.
@@ -126,6 +127,11 @@ Tried cheapest(const graph::Graph& recorded, const profile::Profile& profile,
   return tried;
 }
 
+/// Whether all else that was asked is right.
+bool can_be_joined(const Tried& tried) {
+  return tried.best || (tried.failure && tried.failure->kind() == ErrorKind::kResourceExhausted);
+}
+
 /// As `partition_over_replicas`, without advice where nothing fits.
 layout::Plan best_over_replicas(const graph::Graph& recorded, const profile::Profile& profile,
                                 const topology::Topology& topology,
@@ -140,6 +146,12 @@ layout::Plan best_over_replicas(const graph::Graph& recorded, const profile::Pro
     asked.objective = Objective::kMemory;
     asked.fastest_us = tried.best->prediction->step_ms * 1000;
     tried = try_replicas(recorded, profile, topology, asked);
+  }
+  if (options.may_join && can_be_joined(tried)) {
+    const double most_us = tried.best ? tried.best->prediction->step_ms * 1000 : kUnlimited;
+    if (auto uneven = fastest_uneven(recorded, profile, topology, options, most_us)) {
+      return *std::move(uneven);
+    }
   }
   if (tried.best) return *std::move(tried.best);
   if (tried.failure) throw Error(*tried.failure);
@@ -159,7 +171,9 @@ layout::Plan partition_over_replicas(const graph::Graph& recorded, const profile
     const FindPlan find_plan = [&](const topology::Topology& ranks,
                                    const PartitionOptions& changed) -> std::optional<layout::Plan> {
       try {
-        return best_over_replicas(recorded, profile, ranks, changed);
+        PartitionOptions even = changed;
+        even.may_join = false;
+        return best_over_replicas(recorded, profile, ranks, even);
       } catch (const Error&) {
         return std::nullopt;
       }

@@ -257,7 +257,7 @@ class Player {
   }
 
   void add_machines() {
-    const int num_ranks = layout::train_role(step_.plan).mesh.num_ranks();
+    const int num_ranks = layout::train_role(step_.plan).num_ranks();
     if (num_ranks > 1) {
       const profile::Profile links = with_fast_links(step_.profile);
       const topology::Topology shared = with_fast_links(step_.topology);
@@ -289,7 +289,8 @@ class Player {
     add("microbatches of equal length", {}, averaged([](const Operation& operation) {
           return std::pair(operation.action.stage, operation.action.kind);
         }));
-    if (layout::train_role(step_.plan).mesh.data > 1) {
+    const layout::Role& role = layout::train_role(step_.plan);
+    if (role.mesh.data > 1 && role.is_even()) {
       add("no replica slower than the fastest", {}, with_fastest_replicas());
     }
   }

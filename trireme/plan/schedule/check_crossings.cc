@@ -1,6 +1,7 @@
 #include "trireme/plan/schedule/check_crossings.h"
 
 #include <compare>
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <set>
@@ -110,9 +111,9 @@ Counts counts_of(const StepProgram& program, int rank, OperationKind kind) {
   return counts;
 }
 
-/// Microbatches of a replica, and whether they come back.
+/// Microbatches that a rank runs, and whether they come back.
 struct Microbatches {
-  int num = 0;
+  std::vector<int> numbers;
   bool come_back = true;
 };
 
@@ -132,7 +133,7 @@ void check_rank(const StepProgram& program, const std::set<Trip>& trips, int ran
     for (const Trip& trip : trips) {
       if (!stages.contains(sends ? trip.from : trip.to)) continue;
       if (trip.kind == ChannelKind::kGradient && !microbatches.come_back) continue;
-      for (int microbatch = 0; microbatch < microbatches.num; ++microbatch) {
+      for (const int microbatch : microbatches.numbers) {
         const auto found = counts.find({trip, microbatch});
         const int times = found == counts.end() ? 0 : found->second;
         if (times != 1) {
@@ -151,13 +152,20 @@ void check_rank(const StepProgram& program, const std::set<Trip>& trips, int ran
   }
 }
 
-Microbatches microbatches_of(const layout::Plan& plan, int replica,
+/// Of the replicas [begin, end), as their rank numbers them: those of the second after as many as any replica has.
+Microbatches microbatches_of(const layout::Plan& plan, int begin, int end,
                              std::optional<int> num_evaluated) {
   const int replicas = layout::train_role(plan).mesh.data;
-  if (!num_evaluated) return {static_cast<int>(plan.batch.num_microbatches() / replicas), true};
-  return {first_of_part(*num_evaluated, replicas, replica + 1) -
-              first_of_part(*num_evaluated, replicas, replica),
-          false};
+  const auto trained = static_cast<int>(plan.batch.num_microbatches() / replicas);
+  const int most = num_evaluated ? (*num_evaluated + replicas - 1) / replicas : trained;
+  Microbatches result{{}, !num_evaluated};
+  for (int r = begin; r < end; ++r) {
+    const int num = num_evaluated ? first_of_part(*num_evaluated, replicas, r + 1) -
+                                        first_of_part(*num_evaluated, replicas, r)
+                                  : trained;
+    for (int m = 0; m < num; ++m) result.numbers.push_back((r - begin) * most + m);
+  }
+  return result;
 }
 
 }  // namespace
@@ -168,10 +176,12 @@ void check_crossings(const StepProgram& program, const graph::Graph& planned,
   const layout::Role& role = layout::train_role(plan);
   for (int position = 0; position < role.mesh.pipeline; ++position) {
     const std::vector<int> stages = layout::stages_at(plan, position);
-    for (int replica = 0; replica < role.mesh.data; ++replica) {
-      const Microbatches microbatches = microbatches_of(plan, replica, num_evaluated);
-      check_rank(program, trips, role.placement[position * role.mesh.data + replica],
-                 {stages.begin(), stages.end()}, microbatches);
+    const int* ranks = role.placement.data() + std::ptrdiff_t{position} * role.mesh.data;
+    for (int begin = 0, end = 1; end <= role.mesh.data; ++end) {
+      if (end < role.mesh.data && ranks[end] == ranks[begin]) continue;
+      check_rank(program, trips, ranks[begin], {stages.begin(), stages.end()},
+                 microbatches_of(plan, begin, end, num_evaluated));
+      begin = end;
     }
   }
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <compare>
+#include <cstddef>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -22,12 +24,13 @@ struct Use {
   int bucket = -1;
 };
 
-/// What travels once a step for a parameter; the same in every replica.
+/// What travels once a step for a parameter, to each rank of the stage that takes it.
 struct ParameterTrip {
   ChannelKind kind = ChannelKind::kTieGradient;
   int item = 0;
   int from = 0;
   int to = 0;
+  int partner = -1;  ///< Rank at the other end, of a rank's own trips.
   auto operator<=>(const ParameterTrip&) const = default;
 };
 
@@ -113,7 +116,12 @@ class ParameterRules {
  public:
   ParameterRules(const StepProgram& program, const layout::Plan& plan, const Needs& needs,
                  const graph::Graph& planned, int rank)
-      : program_(program), plan_(plan), needs_(needs), planned_(planned), rank_(rank) {}
+      : program_(program),
+        plan_(plan),
+        role_(layout::train_role(plan)),
+        needs_(needs),
+        planned_(planned),
+        rank_(rank) {}
 
   void check(int position) {
     const std::vector<int> stages = layout::stages_at(plan_, position);
@@ -121,9 +129,10 @@ class ParameterRules {
     for (const auto& [site, use] : needs_.uses) {
       if (stages_.contains(use.stage)) stage_of_[use.bucket] = use.stage;
     }
+    num_ranks_ = ranks_of(*stages_.begin()).size();
     for (const ParameterTrip& trip : needs_.trips) {
-      if (stages_.contains(trip.from)) sends_.insert(trip);
-      if (stages_.contains(trip.to)) recvs_.insert(trip);
+      if (stages_.contains(trip.from)) add_sends(trip);
+      if (stages_.contains(trip.to)) add_recv(trip);
     }
     const std::vector<Operation>& operations = program_.ranks[rank_];
     for (std::size_t i = 0; i < operations.size(); ++i) {
@@ -137,6 +146,36 @@ class ParameterRules {
  private:
   static bool ends_gradients(const Action& action) {
     return action.kind == ActionKind::kBackward || action.kind == ActionKind::kBackwardWeight;
+  }
+
+  /// Ranks at the position of a stage.
+  std::set<int> ranks_of(int stage) const {
+    const auto first = replicas_of(stage);
+    return {first, first + role_.mesh.data};
+  }
+
+  /// Rank by replica at the position of a stage.
+  std::vector<int>::const_iterator replicas_of(int stage) const {
+    return role_.placement.begin() +
+           std::ptrdiff_t{layout::position_of(plan_, stage)} * role_.mesh.data;
+  }
+
+  /// From the rank that runs the first replica of a taker.
+  int sender_to(int taker, const ParameterTrip& trip) const {
+    const auto takers = replicas_of(trip.to);
+    return replicas_of(trip.from)[std::find(takers, takers + role_.mesh.data, taker) - takers];
+  }
+
+  void add_sends(ParameterTrip trip) {
+    for (const int taker : ranks_of(trip.to)) {
+      trip.partner = taker;
+      if (sender_to(taker, trip) == rank_) sends_.insert(trip);
+    }
+  }
+
+  void add_recv(ParameterTrip trip) {
+    trip.partner = sender_to(rank_, trip);
+    recvs_.insert(trip);
   }
 
   void take(const Operation& operation) {
@@ -225,14 +264,15 @@ class ParameterRules {
   void message(const Operation& operation) {
     const Channel& channel = program_.channels.at(operation.channel);
     if (has_microbatch(channel.kind)) return;
-    const ParameterTrip trip{channel.kind, operation.item, channel.from_stage, channel.to_stage};
     const bool sends = operation.kind == OperationKind::kSend;
+    const ParameterTrip trip{channel.kind, operation.item, channel.from_stage, channel.to_stage,
+                             sends ? channel.to_rank : channel.from_rank};
     if ((sends ? sends_ : recvs_).erase(trip) == 0)
       fail((sends ? "it sends " : "it takes ") + text_of(trip) + ", which nobody needs, or again");
     if (!sends) return;
     if (trip.kind == ChannelKind::kTieValue) return check_new_value(trip);
     const int bucket = needs_.uses.at(trip.item).bucket;
-    if (needs_.num_replicas > 1 ? !joined_.contains(bucket) : last_.at(trip.from) > at_)
+    if (num_ranks_ > 1 ? !joined_.contains(bucket) : last_.at(trip.from) > at_)
       fail("it sends " + text_of(trip) + " before that is complete");
   }
 
@@ -255,7 +295,7 @@ class ParameterRules {
     for (const ParameterTrip& trip : recvs_) {
       if (trip.kind == ChannelKind::kTieGradient) fail("it adds up uses without " + text_of(trip));
     }
-    if (needs_.num_replicas == 1) return;
+    if (num_ranks_ == 1) return;
     for (const auto& [bucket, stage] : stage_of_) {
       if (!joined_.contains(bucket))
         fail("it adds up uses before " + text_of(bucket) + " is summed over the replicas");
@@ -267,9 +307,9 @@ class ParameterRules {
     for (const ParameterTrip& trip : recvs_) fail("it never takes " + text_of(trip));
     if (!whole_.empty()) fail(text_of(*whole_.begin()) + " stays whole");
     if (!coming_.empty()) fail(text_of(*coming_.begin()) + " is asked for and not used");
-    if (needs_.num_replicas == 1 && !reduced_.empty()) fail("it sums over one replica");
+    if (num_ranks_ == 1 && !reduced_.empty()) fail("it sums over one replica");
     for (const auto& [bucket, stage] : stage_of_) {
-      if (needs_.num_replicas > 1 && !joined_.contains(bucket))
+      if (num_ranks_ > 1 && !joined_.contains(bucket))
         fail(text_of(bucket) + " is never summed over the replicas");
       const bool wants_gather = needs_.gathers && needs_.owned[bucket] && !needs_.sharded[bucket];
       if (wants_gather == gathered_.contains(bucket)) continue;
@@ -277,13 +317,12 @@ class ParameterRules {
     }
   }
 
-  /// All replicas' ranks at this position.
+  /// All ranks at this position, in the order of their replicas.
   void check_group(const Operation& operation) const {
-    const layout::Role& role = layout::train_role(plan_);
-    const int position = layout::position_of(plan_, *stages_.begin());
-    const auto first = role.placement.begin() + std::ptrdiff_t{position} * role.mesh.data;
-    const std::vector<int>& ranks = program_.groups.at(operation.group).ranks;
-    if (!std::equal(ranks.begin(), ranks.end(), first, first + role.mesh.data))
+    std::vector<int> expected;
+    const auto first = replicas_of(*stages_.begin());
+    std::unique_copy(first, first + role_.mesh.data, std::back_inserter(expected));
+    if (program_.groups.at(operation.group).ranks != expected)
       fail(text_of(operation.item) + " is summed or gathered over others than the replicas");
   }
 
@@ -312,9 +351,11 @@ class ParameterRules {
 
   const StepProgram& program_;
   const layout::Plan& plan_;
+  const layout::Role& role_;
   const Needs& needs_;
   const graph::Graph& planned_;
   int rank_;
+  std::size_t num_ranks_ = 0;  ///< At its position.
   std::set<int> stages_;
   std::map<int, int> stage_of_;      ///< By bucket of the rank.
   std::map<int, std::size_t> last_;  ///< By stage, the place of the last action with gradients.
@@ -331,8 +372,7 @@ void check_parameters(const StepProgram& program, const graph::Graph& planned,
   const Needs needs = needs_of(planned, plan, map);
   const layout::Role& role = layout::train_role(plan);
   for (int position = 0; position < role.mesh.pipeline; ++position) {
-    for (int replica = 0; replica < role.mesh.data; ++replica) {
-      const int rank = role.placement[position * role.mesh.data + replica];
+    for (const int rank : role.ranks_at(position)) {
       ParameterRules(program, plan, needs, planned, rank).check(position);
     }
   }

@@ -1,12 +1,14 @@
 #include "trireme/plan/schedule/check_program.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <map>
 #include <set>
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "trireme/error.h"
 #include "trireme/plan/schedule/operation_text.h"
@@ -47,57 +49,92 @@ std::string text_of(const Channel& channel) {
          " on rank " + std::to_string(channel.to_rank) + ", limit " + std::to_string(channel.limit);
 }
 
-/// Worked out here once more, not asked of what the program was written from.
-void check_channels(const StepProgram& program, const StepFacts& facts) {
+/// Ranks of a position, by replica.
+std::vector<int> ranks_by_replica(const StepFacts& facts, int position) {
+  const auto first = facts.role.placement.begin() + std::ptrdiff_t{position} * facts.role.mesh.data;
+  return {first, first + facts.role.mesh.data};
+}
+
+/// Worked out here once more, not asked of what the program was written from. What is shared of a parameter comes to a rank
+/// once, from the rank that runs its first replica.
+std::vector<Channel> expected_channels(const StepFacts& facts) {
   using Path = std::tuple<ChannelKind, int, int>;
   std::map<Path, int> num_items;
   for (const Message& m : facts.messages) ++num_items[Path(m.kind, m.from_stage, m.to_stage)];
-  expect_number("channels", std::ssize(num_items) * facts.num_replicas(),
-                std::ssize(program.channels));
-  std::size_t index = 0;
+  std::vector<Channel> channels;
   for (const auto& [path, num] : num_items) {
     const auto& [kind, from, to] = path;
-    for (int replica = 0; replica < facts.num_replicas(); ++replica, ++index) {
-      const Channel expected{kind,
-                             from,
-                             to,
-                             facts.rank(from, replica),
-                             facts.rank(to, replica),
-                             facts.trains() || facts.rank(from, replica) == facts.rank(to, replica)
-                                 ? 0
-                                 : num * std::max(to - from, facts.round)};
-      if (program.channels[index] == expected) continue;
-      fail("channel " + std::to_string(index) + " should be " + text_of(expected) + "; it is " +
-           text_of(program.channels[index]) + "; channels come by kind, stages, replica");
+    const std::vector<int> senders = ranks_by_replica(facts, facts.positions[from]);
+    const std::vector<int> takers = ranks_by_replica(facts, facts.positions[to]);
+    std::set<int> served;
+    for (std::size_t r = 0; r < takers.size(); ++r) {
+      if (!served.insert(takers[r]).second && !has_microbatch(kind)) continue;
+      const bool is_bounded = !facts.trains() && senders[r] != takers[r];
+      channels.push_back({kind, from, to, senders[r], takers[r],
+                          is_bounded ? num * std::max(to - from, facts.round) : 0});
     }
+  }
+  return channels;
+}
+
+void check_channels(const StepProgram& program, const StepFacts& facts) {
+  const std::vector<Channel> expected = expected_channels(facts);
+  expect_number("channels", std::ssize(expected), std::ssize(program.channels));
+  for (std::size_t index = 0; index < expected.size(); ++index) {
+    if (program.channels[index] == expected[index]) continue;
+    fail("channel " + std::to_string(index) + " should be " + text_of(expected[index]) +
+         "; it is " + text_of(program.channels[index]) +
+         "; channels come by kind, stages, replica");
   }
 }
 
-/// RankGroup `index` of `kind` must have the ranks that `rank_of` gives for 0 to size - 1.
-template <typename RankOf>
-void check_group(const RankGroup& group, GroupKind kind, int index, int size, RankOf rank_of) {
-  bool is_right = group.kind == kind && group.index == index &&
-                  group.ranks.size() == static_cast<std::size_t>(size);
-  for (int i = 0; is_right && i < size; ++i) is_right = group.ranks[i] == rank_of(i);
-  if (is_right) return;
+void check_group(const RankGroup& group, GroupKind kind, int index, const std::vector<int>& ranks) {
+  if (group == RankGroup{kind, index, ranks}) return;
   fail("expected the " + std::string(kGroupKindNames[static_cast<std::size_t>(kind)]) + " group " +
-       std::to_string(index) + " with its " + std::to_string(size) +
+       std::to_string(index) + " with its " + std::to_string(ranks.size()) +
        " ranks in order; groups come by kind and index");
 }
 
-void check_groups(const StepProgram& program, const StepFacts& facts) {
-  const int p = facts.num_positions(), r = facts.num_replicas();
-  expect_number("groups", 1 + p + r, std::ssize(program.groups));
-  const auto& groups = program.groups;
-  check_group(groups[0], GroupKind::kWorld, 0, p * r,
-              [&](int i) { return facts.role.placement[i]; });
-  for (int at = 0; at < p; ++at) {
-    check_group(groups[1 + at], GroupKind::kData, at, r,
-                [&](int i) { return facts.role.placement[at * r + i]; });
+/// Adds ranks that are not there yet.
+void join(std::vector<int>& ranks, const std::vector<int>& more) {
+  for (const int rank : more) {
+    if (std::ranges::find(ranks, rank) == ranks.end()) ranks.push_back(rank);
   }
-  for (int k = 0; k < r; ++k) {
-    check_group(groups[1 + p + k], GroupKind::kPipeline, k, p,
-                [&](int i) { return facts.role.placement[i * r + k]; });
+}
+
+/// By pipeline its ranks. Where no rank runs replicas on both sides of an edge, a new pipeline begins.
+std::vector<std::vector<int>> expected_pipelines(const StepFacts& facts) {
+  std::vector<std::vector<int>> by_position;
+  for (int p = 0; p < facts.num_positions(); ++p) by_position.push_back(ranks_by_replica(facts, p));
+  std::vector<std::vector<int>> pipelines;
+  for (int begin = 0, end = 1; end <= facts.num_replicas(); ++end) {
+    const bool is_edge = std::ranges::all_of(by_position, [&](const std::vector<int>& ranks) {
+      return end == facts.num_replicas() || ranks[end - 1] != ranks[end];
+    });
+    if (!is_edge) continue;
+    pipelines.emplace_back();
+    for (const std::vector<int>& ranks : by_position) {
+      join(pipelines.back(), {ranks.begin() + begin, ranks.begin() + end});
+    }
+    begin = end;
+  }
+  return pipelines;
+}
+
+void check_groups(const StepProgram& program, const StepFacts& facts) {
+  const std::vector<std::vector<int>> pipelines = expected_pipelines(facts);
+  const int p = facts.num_positions();
+  expect_number("groups", 1 + p + std::ssize(pipelines), std::ssize(program.groups));
+  std::vector<int> world;
+  for (int at = 0; at < p; ++at) {
+    std::vector<int> ranks;
+    join(ranks, ranks_by_replica(facts, at));
+    check_group(program.groups[1 + at], GroupKind::kData, at, ranks);
+    join(world, ranks);
+  }
+  check_group(program.groups[0], GroupKind::kWorld, 0, world);
+  for (int k = 0; k < std::ssize(pipelines); ++k) {
+    check_group(program.groups[1 + p + k], GroupKind::kPipeline, k, pipelines[k]);
   }
 }
 
@@ -113,8 +150,8 @@ void check(const StepProgram& program, const Schedule& schedule, const StepFacts
   for (int rank = 0; rank < facts.num_ranks; ++rank) idle.insert(rank);
   for (int position = 0; position < facts.num_positions(); ++position) {
     for (int replica = 0; replica < facts.num_replicas(); ++replica) {
+      if (idle.erase(facts.rank_at(position, replica)) == 0) continue;  // With an earlier replica.
       internal::RankRules(index, facts, position, replica).check(schedule.ranks[position]);
-      idle.erase(facts.rank_at(position, replica));
     }
   }
   for (const int rank : idle) {

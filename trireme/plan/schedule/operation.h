@@ -33,8 +33,8 @@ constexpr bool has_microbatch(ChannelKind kind) {
 
 enum class GroupKind : std::uint8_t {
   kWorld,     ///< All ranks of the role.
-  kData,      ///< Replicas of one pipeline position, by data index.
-  kPipeline,  ///< Pipeline positions of one replica, in order.
+  kData,      ///< Ranks of one pipeline position, in the order of their replicas.
+  kPipeline,  ///< All ranks of one replica, or of neighbours that share some, by pipeline position.
 };
 
 inline constexpr std::array<std::string_view, 3> kGroupKindNames = {"world", "data", "pipeline"};
@@ -205,7 +205,7 @@ struct Operation {
   int group = -1;       ///< Index into StepProgram::groups.
   int item = -1;        ///< Value id (kValue, kGradient); index in graph::use_sites (kTieGradient);
                         ///< index in Graph::parameters (kTieValue); bucket of the map.
-  int microbatch = -1;  ///< Of the replica.
+  int microbatch = -1;  ///< Of the rank, as in actions_of_rank.
   Action action;
   bool operator==(const Operation&) const = default;
 };

@@ -1,5 +1,6 @@
 #include "trireme/plan/schedule/operation_text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -8,7 +9,23 @@
 namespace trireme::schedule {
 namespace {
 
-/// What is sent or received: `v17 m3 0>1`, `site 4 2>0`.
+/// Of channels of a kind between two stages that one rank sends over, which one it is: they stand side by side.
+int nth_of_sender(const StepProgram& program, std::size_t index) {
+  const Channel& channel = program.channels[index];
+  int nth = 0;
+  for (std::size_t c = index; c-- > 0;) {
+    const Channel& before = program.channels[c];
+    if (before.kind != channel.kind || before.from_stage != channel.from_stage ||
+        before.to_stage != channel.to_stage || before.from_rank != channel.from_rank) {
+      break;
+    }
+    ++nth;
+  }
+  return nth;
+}
+
+/// What is sent or received: `v17 m3 0>1`, `site 4 2>0`. Where a rank sends what a tie shares to several, `site 4 2>0 #1`
+/// to the second.
 std::string message_text(const StepProgram& program, const Operation& operation) {
   const auto index = static_cast<std::size_t>(operation.channel);
   if (operation.channel < 0 || index >= program.channels.size()) {
@@ -20,8 +37,11 @@ std::string message_text(const StepProgram& program, const Operation& operation)
                            std::to_string(operation.item);
   const std::string microbatch =
       has_microbatch(channel.kind) ? " m" + std::to_string(operation.microbatch) : "";
+  const int nth = has_microbatch(channel.kind) || operation.kind != OperationKind::kSend
+                      ? 0
+                      : nth_of_sender(program, index);
   return item + microbatch + " " + std::to_string(channel.from_stage) + ">" +
-         std::to_string(channel.to_stage);
+         std::to_string(channel.to_stage) + (nth == 0 ? "" : " #" + std::to_string(nth));
 }
 
 /// Takes known texts and numbers off the front of a text.
@@ -69,9 +89,14 @@ bool take_message(Scanner& scanner, const ProgramIndex& index, int rank, Operati
   if (!(scanner.take(" ") && scanner.take(from) && scanner.take(">") && scanner.take(to))) {
     return false;
   }
-  operation.channel = operation.kind == OperationKind::kSend
-                          ? index.send_channel(channel, from, to, rank)
-                          : index.recv_channel(channel, from, to, rank);
+  ProgramIndex::Place place{channel, from, to, rank, 0};
+  const bool sends = operation.kind == OperationKind::kSend;
+  if (has_microbatch(channel)) {  // Of one of the rank's replicas.
+    place.nth = operation.microbatch / std::max(index.program().num_microbatches, 1);
+  } else if (sends && scanner.take(" #") && !scanner.take(place.nth)) {
+    return false;
+  }
+  operation.channel = sends ? index.send_channel(place) : index.recv_channel(place);
   return operation.channel >= 0;
 }
 
@@ -100,10 +125,15 @@ int find(const auto& map, const auto& key) {
 }  // namespace
 
 ProgramIndex::ProgramIndex(const StepProgram& program) : program_(program) {
+  std::map<Place, int> num_sends, num_recvs;
   for (std::size_t c = 0; c < program.channels.size(); ++c) {
     const auto& [kind, from_stage, to_stage, from_rank, to_rank, limit] = program.channels[c];
-    sends_.try_emplace({kind, from_stage, to_stage, from_rank}, static_cast<int>(c));
-    recvs_.try_emplace({kind, from_stage, to_stage, to_rank}, static_cast<int>(c));
+    Place send{kind, from_stage, to_stage, from_rank, 0};
+    Place recv{kind, from_stage, to_stage, to_rank, 0};
+    send.nth = num_sends[send]++;
+    recv.nth = num_recvs[recv]++;
+    sends_.try_emplace(send, static_cast<int>(c));
+    recvs_.try_emplace(recv, static_cast<int>(c));
   }
   for (std::size_t g = 0; g < program.groups.size(); ++g) {
     const RankGroup& group = program.groups[g];
@@ -113,13 +143,9 @@ ProgramIndex::ProgramIndex(const StepProgram& program) : program_(program) {
   }
 }
 
-int ProgramIndex::send_channel(ChannelKind kind, int from_stage, int to_stage, int rank) const {
-  return find(sends_, ChannelKey(kind, from_stage, to_stage, rank));
-}
+int ProgramIndex::send_channel(const Place& place) const { return find(sends_, place); }
 
-int ProgramIndex::recv_channel(ChannelKind kind, int from_stage, int to_stage, int rank) const {
-  return find(recvs_, ChannelKey(kind, from_stage, to_stage, rank));
-}
+int ProgramIndex::recv_channel(const Place& place) const { return find(recvs_, place); }
 
 int ProgramIndex::group(GroupKind kind, int rank) const {
   return find(groups_, std::pair(kind, rank));

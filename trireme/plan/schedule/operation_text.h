@@ -1,8 +1,8 @@
 #pragma once
 
+#include <compare>
 #include <map>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include "trireme/plan/schedule/step_program.h"
@@ -17,19 +17,27 @@ class ProgramIndex {
 
   const StepProgram& program() const { return program_; }
 
-  /// The channel over which `rank` sends (or receives) from stage to stage; -1 where it has none.
-  int send_channel(ChannelKind kind, int from_stage, int to_stage, int rank) const;
-  int recv_channel(ChannelKind kind, int from_stage, int to_stage, int rank) const;
+  /// What a rank has of channels of a kind from stage to stage: one, or one for each of its replicas.
+  struct Place {
+    ChannelKind kind = ChannelKind::kValue;
+    int from_stage = 0;
+    int to_stage = 0;
+    int rank = 0;
+    int nth = 0;
+    auto operator<=>(const Place&) const = default;
+  };
+
+  /// The channel over which the rank sends (or receives); -1 where it has none.
+  int send_channel(const Place& place) const;
+  int recv_channel(const Place& place) const;
 
   /// The group of `kind` that `rank` is in; -1 where it is in none.
   int group(GroupKind kind, int rank) const;
 
  private:
-  using ChannelKey = std::tuple<ChannelKind, int, int, int>;
-
   const StepProgram& program_;
-  std::map<ChannelKey, int> sends_;
-  std::map<ChannelKey, int> recvs_;
+  std::map<Place, int> sends_;
+  std::map<Place, int> recvs_;
   std::map<std::pair<GroupKind, int>, int> groups_;
 };
 

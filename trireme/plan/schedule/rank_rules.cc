@@ -1,6 +1,7 @@
 #include "trireme/plan/schedule/rank_rules.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <utility>
 
@@ -13,26 +14,48 @@ RankRules::RankRules(const ProgramIndex& index, const StepFacts& facts, int posi
     : index_(index),
       facts_(facts),
       replica_(replica),
+      num_replicas_(static_cast<int>(std::count(
+          facts.role.placement.begin() + std::ptrdiff_t{position} * facts.role.mesh.data,
+          facts.role.placement.begin() + (std::ptrdiff_t{position} + 1) * facts.role.mesh.data,
+          facts.role.placement[position * facts.role.mesh.data + replica]))),
+      num_ranks_(facts.role.mesh.data / num_replicas_),
       rank_(facts.role.placement[position * facts.role.mesh.data + replica]) {
   for (std::size_t s = 0; s < facts.stages.size(); ++s) {
     if (facts.positions[s] == position) stages_.push_back(&facts.stages[s]);
   }
 }
 
-void RankRules::check(const std::vector<Action>& actions) {
+/// Worked out here once more: action by action, replica by replica.
+int RankRules::replica_of(int microbatch) const {
+  return replica_ + microbatch / facts_.num_microbatches;
+}
+
+bool RankRules::is_there(const Action& action) const {
+  return action.microbatch % facts_.num_microbatches <
+         facts_.num_microbatches_of(replica_of(action.microbatch));
+}
+
+void RankRules::check(const std::vector<Action>& of_position) {
+  std::vector<Action> actions;
+  for (const Action& action : of_position) {
+    for (int r = 0; r < num_replicas_; ++r) {
+      actions.push_back(
+          {action.kind, action.stage, action.microbatch + r * facts_.num_microbatches});
+    }
+  }
   rule_ = "weights of losses come first, where a stage needs them and there are replicas";
   bool weighs = false;
   for (const StageFacts* stage : stages_) weighs = weighs || stage->weighs;
   if (weighs) check_plain(OperationKind::kWeigh);
   std::vector<Action> own;
   for (const Action& action : actions) {
-    if (action.microbatch < facts_.num_microbatches_of(replica_)) own.push_back(action);
+    if (is_there(action)) own.push_back(action);
   }
   const std::vector<int> partners = offload_partners(own);
   int place = 0;
   for (std::size_t i = 0; i < actions.size(); ++i) {
     check_values(actions, i);
-    if (actions[i].microbatch >= facts_.num_microbatches_of(replica_)) continue;
+    if (!is_there(actions[i])) continue;
     check_action(own, partners, place++);
     check_early_joins(actions[i]);
   }
@@ -84,7 +107,7 @@ void RankRules::check_early_joins(const Action& action) {
     const std::vector<int>& sharded = facts_.stages[completed_].sharded;
     joined_.insert(sharded.begin(), sharded.end());
   }
-  const bool is_last = action.microbatch == facts_.num_microbatches - 1;
+  const bool is_last = action.microbatch == num_replicas_ * facts_.num_microbatches - 1;
   completed_ = is_last && completes_gradients(action.kind) ? action.stage : -1;
 }
 
@@ -126,7 +149,7 @@ void RankRules::check_action(const std::vector<Action>& actions, const std::vect
     expect({.kind = OperationKind::kFetch, .action = action});
   }
   rule_ = "before the action that completes the gradients stands the reduction of each bucket";
-  const bool is_last = action.microbatch == facts_.num_microbatches - 1;
+  const bool is_last = action.microbatch == num_replicas_ * facts_.num_microbatches - 1;
   if (is_last && completes_gradients(action.kind)) check_buckets(OperationKind::kReduce, stage);
   rule_ = "actions are those of the schedule, in order";
   expect({.kind = OperationKind::kCompute, .action = action});
@@ -159,27 +182,45 @@ void RankRules::check_tail() {
 }
 
 void RankRules::check_ties(ChannelKind kind) {
-  for (const StageFacts* stage : stages_) {
-    check_messages(OperationKind::kSend, stage->sends_of(kind), -1);
-  }
-  for (const StageFacts* stage : stages_) {
-    check_messages(OperationKind::kRecv, stage->recvs_of(kind), -1);
+  for (const StageFacts* stage : stages_) check_ties(OperationKind::kSend, stage->sends_of(kind));
+  for (const StageFacts* stage : stages_) check_ties(OperationKind::kRecv, stage->recvs_of(kind));
+}
+
+/// A rank gets one, whose first replica says from whom; it may send one to each of several.
+void RankRules::check_ties(OperationKind kind, const std::vector<Message>& messages) {
+  for (const auto& [channel, from, to, item] : messages) {
+    int nth = 0;
+    for (int r = replica_; r < replica_ + num_replicas_; ++r) {
+      const bool is_new =
+          r == 0 || facts_.rank(to, r) != facts_.rank(to, r - 1);  // Ranks run neighbours.
+      if (!is_new) continue;
+      const int index = kind == OperationKind::kSend
+                            ? index_.send_channel({channel, from, to, rank_, nth})
+                            : index_.recv_channel({channel, from, to, rank_, nth});
+      ++nth;
+      expect({.kind = kind, .channel = index, .item = item});
+    }
   }
 }
 
 void RankRules::check_messages(OperationKind kind, const std::vector<Message>& messages,
                                int microbatch) {
+  const int replica = replica_of(microbatch);
   for (const Message& message : messages) {
     const auto& [channel, from, to, item] = message;
+    int nth = 0;  // Of those that the sender has to this stage: one for each of its replicas.
+    while (nth < replica && facts_.rank(from, replica - nth - 1) == facts_.rank(from, replica)) {
+      ++nth;
+    }
     expect({.kind = kind,
-            .channel = index_.send_channel(channel, from, to, facts_.rank(from, replica_)),
+            .channel = index_.send_channel({channel, from, to, facts_.rank(from, replica), nth}),
             .item = item,
             .microbatch = microbatch});
   }
 }
 
 void RankRules::check_buckets(OperationKind kind, const StageFacts& stage) {
-  if (facts_.num_replicas() == 1) return;
+  if (num_ranks_ == 1) return;
   for (const int bucket : stage.buckets) {
     if (kind == OperationKind::kJoin && joined_.contains(bucket)) continue;
     expect({.kind = kind, .group = group_of(kind), .item = bucket});

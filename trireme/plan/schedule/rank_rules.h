@@ -11,12 +11,12 @@
 
 namespace trireme::schedule::internal {
 
-/// Proves that the rank at a position of the pipeline of `replica` does what step_program.h says, in
+/// Proves that the rank at a position of the pipeline whose first replica is `replica` does what step_program.h says, in
 /// that order, and nothing else: kInvalidArgument with rank, position, operation, what was expected and
 /// by which rule.
 ///
 /// index     of a program whose channels and groups are those of the facts.
-/// actions   the rank's part of the schedule.
+/// actions   the position's part of the schedule.
 class RankRules {
  public:
   RankRules(const ProgramIndex& index, const StepFacts& facts, int position, int replica);
@@ -36,6 +36,9 @@ class RankRules {
                       int place);
   void check_tail();
   void check_ties(ChannelKind kind);
+  void check_ties(OperationKind kind, const std::vector<Message>& messages);
+  int replica_of(int microbatch) const;
+  bool is_there(const Action& action) const;
   void check_messages(OperationKind kind, const std::vector<Message>& messages, int microbatch);
   void check_buckets(OperationKind kind, const StageFacts& stage);
   void check_gathers(const StageFacts& stage);
@@ -50,6 +53,8 @@ class RankRules {
   const StepFacts& facts_;
   std::vector<const StageFacts*> stages_;  ///< Of the rank.
   int replica_;
+  int num_replicas_;  ///< That the rank runs.
+  int num_ranks_;     ///< At its position.
   int rank_;
   std::size_t cursor_ = 0;
   std::map<int, bool> held_;  ///< Stages with whole values: whether they were awaited.

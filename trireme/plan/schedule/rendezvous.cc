@@ -142,8 +142,14 @@ class Machine {
   }
 
   void expect_message(int rank, const Operation& recv, const Operation& sent) const {
-    if (recv.item == sent.item && recv.microbatch == sent.microbatch) return;
+    if (recv.item == sent.item && of_replica(recv) == of_replica(sent)) return;
     fail(rank, "finds the message of `" + to_text(program_, sent) + "` next on its channel");
+  }
+
+  /// Ranks number through what they run of several replicas; a channel is of one.
+  int of_replica(const Operation& message) const {
+    return message.microbatch < 0 ? -1
+                                  : message.microbatch % std::max(program_.num_microbatches, 1);
   }
 
   /// What `rank`, which cannot go on, waits for: a rank.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <tuple>
@@ -38,18 +39,32 @@ bool keeps_bits(const BatchLayout& batch, std::int64_t replicas) {
 namespace {
 
 /// Every rank's lanes must be one subtree of the fold over lanes.
-void check_replicas(const BatchLayout& batch, std::int64_t replicas,
+void check_replicas(const BatchLayout& batch, const StepFacts& facts,
                     const ProgramOptions& options) {
+  const int replicas = facts.num_replicas();
   if (batch.lanes % replicas != 0) {
     fail(std::to_string(replicas) + " data replicas do not divide the " +
          std::to_string(batch.lanes) + " lanes; make lanes a multiple");
   }
-  if (!options.tolerant && !keeps_bits(batch, replicas)) {
-    fail(std::to_string(batch.lanes) + " lanes on " + std::to_string(replicas) +
-         " data replicas are " + std::to_string(batch.lanes / replicas) +
-         " each, which is no power of two: the sum would depend on the number of replicas; " +
-         "choose lanes = replicas x 1, 2, 4, ..., or accept other last bits with --tolerant");
+  for (int position = 0; position < facts.num_positions(); ++position) {
+    const int ranks = facts.num_ranks_at(position);
+    if (options.tolerant || keeps_bits(batch, ranks)) continue;
+    const std::string what =
+        ranks == replicas ? " data replicas" : " ranks at position " + std::to_string(position);
+    fail(std::to_string(batch.lanes) + " lanes on " + std::to_string(ranks) + what + " are " +
+         std::to_string(batch.lanes / ranks) +
+         " each, which is no power of two: the sum would depend on the number of " +
+         (ranks == replicas ? "replicas" : "ranks") +
+         "; choose lanes = " + (ranks == replicas ? "replicas" : "ranks") +
+         " x 1, 2, 4, ..., or accept other last bits with --tolerant");
   }
+}
+
+void check_shards(const layout::Plan& plan) {
+  if (!plan.sharded_state || layout::train_role(plan).is_even()) return;
+  fail(
+      "state is in shards of replicas, and some ranks run several of them; shard none, or place a "
+      "rank for each replica");
 }
 
 /// Number of ranks of the world; all of them have a place in some role.
@@ -133,6 +148,18 @@ bool completes_gradients(ActionKind kind) {
   return kind == ActionKind::kBackward || kind == ActionKind::kBackwardWeight;
 }
 
+std::vector<Action> actions_of_rank(const std::vector<Action>& actions, int num_replicas,
+                                    int num_microbatches) {
+  std::vector<Action> merged;
+  for (const Action& action : actions) {
+    for (int replica = 0; replica < num_replicas; ++replica) {
+      merged.push_back(action);
+      merged.back().microbatch += replica * num_microbatches;
+    }
+  }
+  return merged;
+}
+
 int first_of_part(int num_microbatches, int num_replicas, int replica) {
   return static_cast<int>(std::int64_t{num_microbatches} * replica / num_replicas);
 }
@@ -180,6 +207,10 @@ StepFacts common_facts(const layout::Plan& plan) {
   StepFacts facts;
   facts.role = layout::train_role(plan);
   check_mesh(facts.role.mesh);
+  check_shards(plan);
+  for (int position = 0; position < facts.num_positions(); ++position) {
+    facts.per_rank.push_back(facts.role.replicas_per_rank(position));
+  }
   facts.num_ranks = count_ranks(plan);
   facts.stages.resize(plan.stages.size());
   for (int s = 0; s < facts.num_stages(); ++s) {
@@ -207,7 +238,7 @@ void give_messages(StepFacts& facts) {
 StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
                      const layout::ParameterMap& map, const ProgramOptions& options) {
   StepFacts facts = common_facts(plan);
-  check_replicas(plan.batch, facts.num_replicas(), options);
+  check_replicas(plan.batch, facts, options);
   facts.num_microbatches = layout::num_microbatches_of_replica(plan);
   const std::vector<layout::Crossing> crossings = layout::crossings(planned, plan);
   add_crossings(crossings, facts.messages);
@@ -215,7 +246,8 @@ StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
   give_messages(facts);
   const auto losses = layout::stage_losses(planned, plan, crossings);
   for (std::size_t s = 0; s < losses.size(); ++s) {
-    facts.stages[s].weighs = facts.num_replicas() > 1 && !losses[s].weighed.empty();
+    const int num_ranks = facts.num_ranks_at(facts.positions[s]);
+    facts.stages[s].weighs = num_ranks > 1 && !losses[s].weighed.empty();
     facts.stages[s].offloads = plan.stages[s].offload;
   }
   const std::vector<bool> sharded = layout::sharded_buckets(map, plan);
@@ -272,6 +304,7 @@ std::vector<Channel> channels_of(const StepFacts& facts) {
     const bool is_one_rank = facts.positions[from] == facts.positions[to];
     const int limit = facts.trains() || is_one_rank ? 0 : num * std::max(to - from, facts.round);
     for (int replica = 0; replica < facts.num_replicas(); ++replica) {
+      if (!facts.has_channel(kind, to, replica)) continue;
       channels.push_back(
           {kind, from, to, facts.rank(from, replica), facts.rank(to, replica), limit});
     }
@@ -279,19 +312,37 @@ std::vector<Channel> channels_of(const StepFacts& facts) {
   return channels;
 }
 
+namespace {
+
+/// Of the replicas [begin, end).
+void add_ranks(const StepFacts& facts, int position, int begin, int end, std::vector<int>& ranks) {
+  for (int r = begin; r < end; r += facts.replicas_per_rank(position)) {
+    ranks.push_back(facts.rank_at(position, r));
+  }
+}
+
+}  // namespace
+
+int num_pipelines(const StepFacts& facts) {
+  int num = facts.num_replicas();
+  for (int p = 0; p < facts.num_positions(); ++p) num = std::gcd(num, facts.num_ranks_at(p));
+  return num;
+}
+
 std::vector<RankGroup> groups_of(const StepFacts& facts) {
-  std::vector<RankGroup> groups = {{GroupKind::kWorld, 0, facts.role.placement}};
+  const int all = facts.num_replicas();
+  std::vector<RankGroup> groups = {{GroupKind::kWorld, 0, {}}};
   for (int position = 0; position < facts.num_positions(); ++position) {
     RankGroup group{GroupKind::kData, position, {}};
-    for (int r = 0; r < facts.num_replicas(); ++r) {
-      group.ranks.push_back(facts.rank_at(position, r));
-    }
+    add_ranks(facts, position, 0, all, group.ranks);
+    groups.front().ranks.insert(groups.front().ranks.end(), group.ranks.begin(), group.ranks.end());
     groups.push_back(std::move(group));
   }
-  for (int replica = 0; replica < facts.num_replicas(); ++replica) {
-    RankGroup group{GroupKind::kPipeline, replica, {}};
+  const int each = all / num_pipelines(facts);
+  for (int begin = 0; begin < all; begin += each) {
+    RankGroup group{GroupKind::kPipeline, begin / each, {}};
     for (int position = 0; position < facts.num_positions(); ++position) {
-      group.ranks.push_back(facts.rank_at(position, replica));
+      add_ranks(facts, position, begin, begin + each, group.ranks);
     }
     groups.push_back(std::move(group));
   }
@@ -305,7 +356,7 @@ int group_index(const StepFacts& facts, GroupKind kind, int position, int replic
     case GroupKind::kData:
       return 1 + position;
     case GroupKind::kPipeline:
-      return 1 + facts.num_positions() + replica;
+      return 1 + facts.num_positions() + replica / (facts.num_replicas() / num_pipelines(facts));
   }
   return -1;
 }

@@ -30,7 +30,7 @@ struct StageFacts {
   std::vector<int> buckets;  ///< Of the map, ascending.
   std::vector<int> owned;    ///< Those with values that are updated here, and whole.
   std::vector<int> sharded;  ///< Those with values that replicas have in shards (whole_stages.h).
-  bool weighs = false;       ///< It needs weights of losses, and other replicas have some of them.
+  bool weighs = false;       ///< It needs weights of losses, and other ranks have some of them.
   bool offloads = false;     ///< What its microbatches keep goes to a file (offload.h).
 
   /// Those that operations of `kind` are about.
@@ -57,6 +57,7 @@ struct TailPart {
 struct StepFacts {
   layout::Role role;              ///< The one that trains.
   std::vector<int> positions;     ///< By stage: in the pipeline.
+  std::vector<int> per_rank;      ///< By position: replicas of each rank.
   int num_ranks = 0;              ///< Of the world: all roles.
   int num_microbatches = 0;       ///< Of the replica that has most.
   std::vector<Message> messages;  ///< Ascending.
@@ -81,11 +82,29 @@ struct StepFacts {
   }
   /// World rank that runs `stage` for `replica`.
   int rank(int stage, int replica) const { return rank_at(positions[stage], replica); }
+  /// Replicas that each rank at a position runs, neighbours; and how many ranks there are.
+  int replicas_per_rank(int position) const { return per_rank[position]; }
+  int num_ranks_at(int position) const { return num_replicas() / per_rank[position]; }
+  /// Whether `replica` is the first that its rank at the position runs.
+  bool is_first(int position, int replica) const { return replica % per_rank[position] == 0; }
+  /// Whether a message has a channel of its own in `replica`: one of a tie goes once to each rank that takes it.
+  bool has_channel(ChannelKind kind, int to_stage, int replica) const {
+    return has_microbatch(kind) || is_first(positions[to_stage], replica);
+  }
   /// The stages at a position, ascending.
   std::vector<int> stages_at(int position) const;
   /// Microbatches of `replica`.
   int num_microbatches_of(int replica) const;
 };
+
+/// A rank's part of the schedule: each action of its position for one of its replicas after the other. The rank numbers its
+/// microbatches through, those of its first replica first, and then on:
+///
+///     0F0 0F1 0B0 0B1    two microbatches, for two replicas:    0F0 0F2 0F1 0F3 0B0 0B2 0B1 0B3
+///
+/// num_microbatches   of a replica.
+std::vector<Action> actions_of_rank(const std::vector<Action>& actions, int num_replicas,
+                                    int num_microbatches);
 
 /// First microbatch of `replica`'s part of an evaluation of `num_microbatches`.
 int first_of_part(int num_microbatches, int num_replicas, int replica);
@@ -103,8 +122,8 @@ bool completes_gradients(ActionKind kind);
 bool keeps_bits(const BatchLayout& batch, std::int64_t replicas);
 
 /// planned, plan, map   as for make_step_program.
-/// Errors   kInvalidArgument where one program cannot serve the plan: a sharded mesh, ranks that are not 0 to n - 1, replicas whose lanes are no
-///          subtree of the fold, unless that is tolerated.
+/// Errors   kInvalidArgument where one program cannot serve the plan: a sharded mesh, ranks that are not 0 to n - 1, ranks whose lanes are no
+///          subtree of the fold, unless that is tolerated; shards where ranks run several replicas.
 StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
                      const layout::ParameterMap& map, const ProgramOptions& options);
 
@@ -115,6 +134,10 @@ StepFacts evaluation_facts(const graph::Graph& planned, const layout::Plan& plan
 /// The channels and groups of a step, as StepProgram lists them.
 std::vector<Channel> channels_of(const StepFacts& facts);
 std::vector<RankGroup> groups_of(const StepFacts& facts);
+
+/// Pipelines that share no rank: each has all ranks of as many neighbouring replicas. One for each replica where each has
+/// ranks of its own.
+int num_pipelines(const StepFacts& facts);
 
 /// Which of `groups_of` the rank at a position of `replica` belongs to.
 int group_index(const StepFacts& facts, GroupKind kind, int position, int replica);

@@ -20,31 +20,54 @@
 //     recv g3 m0 1>0 | compute 0B0 | recv g3 m1 1>0 | compute 0B1
 //     exchange | tie sum | commit | update
 //
-// and rank 1 does the other halves. Replicas have the same program over other channels and groups.
+// and rank 1 does the other halves. Replicas have the same program over other channels and groups. A rank that runs several
+// replicas does each action for one after the other, and what follows the actions once.
 
 namespace trireme::schedule {
 namespace {
 
-/// Writes the program of the rank at a position of the pipeline of `replica`.
+/// By kind, stages and replica.
+using ChannelIndices = std::map<std::tuple<ChannelKind, int, int, int>, int>;
+
+/// Of the channels as channels_of lists them.
+ChannelIndices channel_indices(const StepFacts& facts, const std::vector<Channel>& channels) {
+  ChannelIndices indices;
+  int replica = 0;
+  for (std::size_t c = 0; c < channels.size(); ++c) {
+    const Channel& channel = channels[c];
+    const bool goes_on = c > 0 && channel.kind == channels[c - 1].kind &&
+                         channel.from_stage == channels[c - 1].from_stage &&
+                         channel.to_stage == channels[c - 1].to_stage;
+    replica = goes_on ? replica + 1 : 0;
+    while (!facts.has_channel(channel.kind, channel.to_stage, replica)) ++replica;
+    indices[{channel.kind, channel.from_stage, channel.to_stage, replica}] = static_cast<int>(c);
+  }
+  return indices;
+}
+
+/// Writes the program of the rank at a position of the pipeline whose first replica is `replica`.
 class RankWriter {
  public:
-  RankWriter(const StepFacts& facts, const StepProgram& program, int position, int replica)
-      : facts_(facts), stages_(facts.stages_at(position)), replica_(replica) {
-    const auto num_replicas = static_cast<std::size_t>(facts.num_replicas());
-    for (std::size_t c = replica; c < program.channels.size(); c += num_replicas) {
-      const Channel& channel = program.channels[c];
-      channels_[{channel.kind, channel.from_stage, channel.to_stage}] = static_cast<int>(c);
-    }
+  RankWriter(const StepFacts& facts, const ChannelIndices& channels, int position, int replica)
+      : facts_(facts),
+        channels_(channels),
+        stages_(facts.stages_at(position)),
+        replica_(replica),
+        num_replicas_(facts.replicas_per_rank(position)),
+        num_ranks_(facts.num_ranks_at(position)) {
     for (const GroupKind kind : {GroupKind::kWorld, GroupKind::kData, GroupKind::kPipeline}) {
       groups_[kind] = group_index(facts, kind, position, replica);
     }
   }
 
-  std::vector<Operation> write(const std::vector<Action>& actions) {
+  /// actions   of the position.
+  std::vector<Operation> write(const std::vector<Action>& of_replica) {
+    const std::vector<Action> actions =
+        actions_of_rank(of_replica, num_replicas_, facts_.num_microbatches);
     if (std::ranges::any_of(stages_, [&](int s) { return facts_.stages[s].weighs; })) {
       write_plain(OperationKind::kWeigh);
     }
-    const std::vector<Action> own = of_replica(actions);
+    const std::vector<Action> own = present(actions);
     add_offloads(own);
     // Of all replicas alike, also where one has fewer microbatches.
     const std::vector<ValueMoves> moves = value_moves(actions);
@@ -59,15 +82,19 @@ class RankWriter {
   }
 
  private:
-  std::vector<Action> of_replica(const std::vector<Action>& actions) const {
+  std::vector<Action> present(const std::vector<Action>& actions) const {
     std::vector<Action> own;
     std::ranges::copy_if(actions, std::back_inserter(own),
                          [&](const Action& action) { return is_own(action); });
     return own;
   }
 
+  /// Which of all replicas a microbatch of the rank is of.
+  int replica_of(int microbatch) const { return replica_ + microbatch / facts_.num_microbatches; }
+
   bool is_own(const Action& action) const {
-    return action.microbatch < facts_.num_microbatches_of(replica_);
+    return action.microbatch % facts_.num_microbatches <
+           facts_.num_microbatches_of(replica_of(action.microbatch));
   }
 
   void write_moves(const ValueMoves& moves) {
@@ -105,7 +132,7 @@ class RankWriter {
     if (fetched_.contains(place)) {
       operations_.push_back({.kind = OperationKind::kFetch, .action = action});
     }
-    const bool is_last = action.microbatch == facts_.num_microbatches - 1;
+    const bool is_last = action.microbatch == num_replicas_ * facts_.num_microbatches - 1;
     if (is_last && completes_gradients(action.kind)) {
       write_buckets(OperationKind::kReduce, action.stage);
     }
@@ -128,24 +155,34 @@ class RankWriter {
 
   /// Sends go first: two stages may own each other's mirrors, and only recvs wait.
   void write_ties(ChannelKind kind) {
-    for (const int s : stages_) {
-      write_messages(OperationKind::kSend, facts_.stages[s].sends_of(kind), -1);
-    }
-    for (const int s : stages_) {
-      write_messages(OperationKind::kRecv, facts_.stages[s].recvs_of(kind), -1);
+    for (const int s : stages_) write_ties(OperationKind::kSend, facts_.stages[s].sends_of(kind));
+    for (const int s : stages_) write_ties(OperationKind::kRecv, facts_.stages[s].recvs_of(kind));
+  }
+
+  /// Each message for all replicas in which it has a channel that ends here.
+  void write_ties(OperationKind kind, const std::vector<Message>& messages) {
+    for (const Message& message : messages) {
+      for (int r = replica_; r < replica_ + num_replicas_; ++r) {
+        if (!facts_.has_channel(message.kind, message.to_stage, r)) continue;
+        write_message(kind, message, r, -1);
+      }
     }
   }
 
   void write_messages(OperationKind kind, const std::vector<Message>& messages, int microbatch) {
     for (const Message& message : messages) {
-      const int channel = channels_.at({message.kind, message.from_stage, message.to_stage});
-      operations_.push_back(
-          {.kind = kind, .channel = channel, .item = message.item, .microbatch = microbatch});
+      write_message(kind, message, replica_of(microbatch), microbatch);
     }
   }
 
+  void write_message(OperationKind kind, const Message& message, int replica, int microbatch) {
+    const int channel = channels_.at({message.kind, message.from_stage, message.to_stage, replica});
+    operations_.push_back(
+        {.kind = kind, .channel = channel, .item = message.item, .microbatch = microbatch});
+  }
+
   void write_buckets(OperationKind kind, int stage) {
-    if (facts_.num_replicas() == 1) return;
+    if (num_ranks_ == 1) return;
     for (const int bucket : facts_.stages[stage].buckets_of(kind)) {
       if (kind == OperationKind::kJoin && joined_.contains(bucket)) continue;
       operations_.push_back({.kind = kind, .group = group_of(kind), .item = bucket});
@@ -162,9 +199,11 @@ class RankWriter {
   }
 
   const StepFacts& facts_;
+  const ChannelIndices& channels_;
   std::vector<int> stages_;  ///< Of the rank, ascending.
-  int replica_;
-  std::map<std::tuple<ChannelKind, int, int>, int> channels_;
+  int replica_;              ///< The first of the rank's.
+  int num_replicas_;         ///< Of the rank.
+  int num_ranks_;            ///< At its position.
   std::map<GroupKind, int> groups_;
   std::set<int> offloaded_, fetched_;  ///< Places of actions.
   std::map<int, int> prefetched_;      ///< Place before which, of the backward.
@@ -180,9 +219,11 @@ StepProgram write_program(const StepFacts& facts, const Schedule& schedule,
   program.ranks.resize(facts.num_ranks);
   std::vector<int> all(facts.num_replicas());
   std::iota(all.begin(), all.end(), 0);
+  const ChannelIndices channels = channel_indices(facts, program.channels);
   for (const int replica : replicas.empty() ? all : replicas) {
     for (int position = 0; position < facts.num_positions(); ++position) {
-      RankWriter writer(facts, program, position, replica);
+      if (!facts.is_first(position, replica)) continue;
+      RankWriter writer(facts, channels, position, replica);
       program.ranks[facts.rank_at(position, replica)] = writer.write(schedule.ranks[position]);
     }
   }

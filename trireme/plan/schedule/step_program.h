@@ -26,7 +26,7 @@ struct Channel {
 /// Ranks that run collectives together.
 struct RankGroup {
   GroupKind kind = GroupKind::kWorld;
-  int index = 0;           ///< Pipeline position of kData, replica of kPipeline, else 0.
+  int index = 0;           ///< Pipeline position of kData, number of kPipeline, else 0.
   std::vector<int> ranks;  ///< World ranks, in group order.
   bool operator==(const RankGroup&) const = default;
 };
@@ -34,15 +34,15 @@ struct RankGroup {
 /// Everything all ranks do in one training step or one part of an evaluation, in order: what
 /// simulator, runtime, checker and watchdog share. Plain data; file form in docs/formats.md.
 ///
-/// A rank's program is kWeigh, if its stage needs the weight of a loss and there are replicas; for
-/// each action of its schedule: what whole_stages.h says of sharded values, bucket by bucket; the recvs that it needs,
+/// A rank's program is kWeigh, if its stage needs the weight of a loss and its position has several ranks; for
+/// each action of its schedule, for each of its replicas in turn (actions_of_rank): what whole_stages.h says of sharded values, bucket by bucket; the recvs that it needs,
 /// ordered by (channel, item); the action; its sends, likewise; the joins of sharded buckets whose gradients the action
 /// before it completed. Before the action that completes the stage's gradients, the last B or W, stand the
-/// kReduce of its buckets in order, if there are replicas. Then the tail: exchange; join of each
+/// kReduce of its buckets in order, if its position has several ranks. Then the tail: exchange; join of each
 /// reduced bucket that was not joined before; tie gradients, sends then recvs; tie sum; norm; commit; update; gather of
 /// each bucket owned here, where state is sharded and its values are not; tie values, likewise. An evaluation has forwards alone, and the exchange. Channels are listed by (kind,
-/// from_stage, to_stage, replica), only those that carry messages; groups by (kind, index), all of
-/// them.
+/// from_stage, to_stage, replica), only those that carry messages, of ties for the first replica alone of each rank that
+/// takes them; groups by (kind, index), all of them.
 struct StepProgram {
   int num_microbatches = 0;  ///< Of the replica that has most.
   std::vector<Channel> channels;
@@ -54,7 +54,7 @@ struct StepProgram {
 struct ProgramOptions {
   bool has_norm = false;  ///< Whether steps have kNorm: they clip, or end at what is not finite.
   bool tolerant = false;  ///< Takes replicas that do not keep the bits of one (`keeps_bits`).
-  /// Replicas whose ranks get operations, each once; none: all. The others' have none; channels and groups are all.
+  /// Replicas whose ranks get operations, each once, with the first of those that a rank runs; none: all. The others' have none; channels and groups are all.
   std::vector<int> replicas = {};
 };
 

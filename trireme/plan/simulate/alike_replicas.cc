@@ -139,7 +139,8 @@ class Teams {
 
 std::vector<int> alike_replicas(const layout::Plan& plan, const layout::ParameterMap& map,
                                 const topology::Topology& topology) {
-  if (topology.shared_links.empty()) return Teams(plan, map, topology).first_alike();
+  const bool is_even = layout::train_role(plan).is_even();
+  if (is_even && topology.shared_links.empty()) return Teams(plan, map, topology).first_alike();
   std::vector<int> all(layout::train_role(plan).mesh.data);
   std::iota(all.begin(), all.end(), 0);
   return all;

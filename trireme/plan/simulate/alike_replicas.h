@@ -18,7 +18,7 @@ namespace trireme::simulate {
 ///  * their ranks compete for cores in the same way: with each other, or with those of other replicas; then these are
 ///    alike too, each with its counterpart.
 ///
-/// Where ranks share links, each is alike to itself alone: who is under way at once is known when they have been played.
+/// Where ranks run several replicas, and where they share links, each is alike to itself alone: who waits for whom, and who is under way at once, is known when they have been played.
 ///
 /// plan, map, topology   of a forecast.
 /// Cost                  slots x replicas, ranks x their logarithm.

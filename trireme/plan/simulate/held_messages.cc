@@ -66,6 +66,8 @@ class Holder {
       const bool sends = is_here(stream.from), receives = is_here(stream.to);
       std::vector<int> most_sent;
       if (receives) most_sent = causes_.most_sent(stream.from, stream.kind, stream.to);
+      if (receives && !sends && num_actions > 0)
+        held[0].before += received(stream, -1, most_sent[0], num_awaited(stream, -1));
       for (int i = 0; i < num_actions; ++i) {
         if (sends && receives) {
           held[i].during += kept(stream, i, i);
@@ -146,6 +148,20 @@ std::vector<SentBytes> sent_bytes(const graph::Graph& planned, const layout::Pla
 std::vector<HeldMessages> held_messages(const Causes& causes, const std::vector<SentBytes>& sent,
                                         int rank) {
   return Holder(causes, sent, rank).by_action();
+}
+
+std::vector<HeldMessages> messages_of_replicas(const std::vector<HeldMessages>& held,
+                                               int num_replicas) {
+  std::vector<HeldMessages> all;
+  std::int64_t before = held.empty() ? 0 : held.front().before;
+  for (const HeldMessages& one : held) {
+    for (int r = 0; r < num_replicas; ++r) {
+      const std::int64_t others = r * one.after + (num_replicas - 1 - r) * before;
+      all.push_back({others + one.during, others + one.after, num_replicas * one.before});
+    }
+    before = one.after;
+  }
+  return all;
 }
 
 std::vector<std::vector<HeldMessages>> held_messages(const graph::Graph& planned,

@@ -15,6 +15,7 @@ namespace trireme::simulate {
 struct HeldMessages {
   std::int64_t during = 0;  ///< While the action runs.
   std::int64_t after = 0;   ///< When its sends are posted and the rank waits for the next action.
+  std::int64_t before = 0;  ///< Of its first action: while it waits for that.
 };
 
 /// A message of every microbatch.
@@ -29,6 +30,13 @@ struct SentBytes {
 /// causes   of the same messages.
 std::vector<HeldMessages> held_messages(const schedule::Causes& causes,
                                         const std::vector<SentBytes>& sent, int rank);
+
+/// Messages of a rank that runs as many replicas, by action of its own (schedule::actions_of_rank). While it is at an action
+/// for one of them, the others wait behind the same one or behind the one before.
+///
+/// held   by action of the position, of one replica.
+std::vector<HeldMessages> messages_of_replicas(const std::vector<HeldMessages>& held,
+                                               int num_replicas);
 
 /// By rank of the pipeline, by action of its schedule.
 ///

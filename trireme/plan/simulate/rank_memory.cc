@@ -47,16 +47,19 @@ std::vector<std::int64_t> optimizer_bytes(const layout::Plan& plan, const layout
 std::vector<RankMemory> state_by_position(const layout::Plan& plan, const layout::ParameterMap& map,
                                           Dtype gradient_dtype) {
   const std::map<std::string, int> owners = layout::owner_stages(map);
-  const int replicas = layout::train_role(plan).mesh.data;
+  const layout::Role& role = layout::train_role(plan);
+  const std::int64_t lanes = plan.batch.lanes / role.mesh.data;
   const std::vector<bool> sharded = layout::sharded_buckets(map, plan);
-  std::vector<RankMemory> positions(layout::train_role(plan).mesh.pipeline);
+  std::vector<RankMemory> positions(role.mesh.pipeline);
   for (std::size_t b = 0; b < map.buckets.size(); ++b) {
     const layout::Bucket& bucket = map.buckets[b];
     if (sharded[b]) continue;
-    RankMemory& rank = positions[layout::position_of(plan, bucket.stage)];
+    const int position = layout::position_of(plan, bucket.stage);
+    const int replicas = role.replicas_per_rank(position);
+    RankMemory& rank = positions[position];
     rank.gradients +=
-        bucket.num_elements *
-        held_bytes_per_element(bucket.dtype, gradient_dtype, plan.batch.lanes / replicas, replicas);
+        bucket.num_elements * held_bytes_per_element(bucket.dtype, gradient_dtype, lanes,
+                                                     role.mesh.data / replicas, replicas);
     if (bucket.kind == BucketKind::kSite) continue;
     if (bucket.kind == BucketKind::kMirror && !has_mirrors(plan, bucket, owners)) continue;
     rank.parameters += bucket.num_elements * static_cast<std::int64_t>(size_bytes(bucket.dtype));
@@ -107,7 +110,10 @@ std::vector<std::int64_t> kept_batch_bytes(const graph::Graph& planned, const la
   const std::int64_t step_bytes =
       batch_bytes(planned, plan.batch.microbatch) * layout::num_microbatches_of_replica(plan);
   std::vector<std::int64_t> bytes;
-  for (const std::set<int>& stages : readers) bytes.push_back(stages.size() > 1 ? step_bytes : 0);
+  const layout::Role& role = layout::train_role(plan);
+  for (int p = 0; p < role.mesh.pipeline; ++p) {
+    bytes.push_back(readers[p].size() > 1 ? step_bytes * role.replicas_per_rank(p) : 0);
+  }
   return bytes;
 }
 
@@ -152,11 +158,11 @@ std::int64_t sent_bytes_per_element(Dtype dtype, Dtype gradient_dtype) {
 }
 
 std::int64_t held_bytes_per_element(Dtype dtype, Dtype gradient_dtype, std::int64_t num_lanes,
-                                    int num_replicas) {
+                                    int num_ranks, int num_replicas) {
   const std::int64_t summed = gradient_bytes_per_element(dtype);
   const std::int64_t sent = sent_bytes_per_element(dtype, gradient_dtype);
-  const bool has_copy = num_replicas > 1 && sent != summed;
-  return summed * num_gradient_buffers(num_lanes) + (has_copy ? sent : 0);
+  const bool has_copy = num_ranks > 1 && sent != summed;
+  return summed * num_gradient_buffers(num_lanes) * num_replicas + (has_copy ? sent : 0);
 }
 
 std::int64_t batch_bytes(const graph::Graph& planned, std::int64_t microbatch) {
@@ -333,8 +339,6 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
       expected == nullptr ? held_messages(planned, plan) : decltype(held_messages(planned, plan))();
   const std::vector<std::int64_t> ties = tie_bytes(plan, map);
   const std::vector<std::int64_t> fixed = fixed_bytes(planned, plan);
-  const std::int64_t batch =
-      held_batch_bytes(planned, plan.batch.microbatch, schedule.num_microbatches);
   const std::vector<std::int64_t> kept_batches = kept_batch_bytes(planned, plan);
   const std::vector<RankMemory> positions = state_by_position(plan, map, options.gradient_dtype);
   std::vector<const StageTensors*> tensors_of;
@@ -347,14 +351,17 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
   for (int r = 0; r < role.mesh.data; ++r) {
     const std::vector<std::int64_t> state = optimizer_bytes(plan, map, r, options);
     for (int p = 0; p < role.mesh.pipeline; ++p) {
-      const std::vector<schedule::Action>& actions = schedule.ranks[p];
+      const int each = role.replicas_per_rank(p);
+      if (r % each != 0) continue;  // Of a rank that has an earlier one.
+      const std::vector<schedule::Action> actions =
+          schedule::actions_of_rank(schedule.ranks[p], each, schedule.num_microbatches);
       const int place = p * role.mesh.data, world_rank = role.placement[place + r];
       if (expected == nullptr && same[r] != r) {
         ranks[world_rank] = ranks[role.placement[place + same[r]]];
         continue;
       }
-      const std::vector<HeldMessages>& messages =
-          expected == nullptr ? most[p] : (*expected)[world_rank];
+      const std::vector<HeldMessages> messages =
+          expected == nullptr ? messages_of_replicas(most[p], each) : (*expected)[world_rank];
       const std::vector<Moment> moments = moments_of(actions, tensors_of, messages, offloads);
       const RankMemory run =
           plan.sharded_parameters
@@ -368,7 +375,9 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
       rank.activations = run.activations;
       rank.transient = run.transient;
       rank.messages = run.messages + ties[p];
-      rank.batch = batch + kept_batches[p];
+      rank.batch = held_batch_bytes(planned, plan.batch.microbatch,
+                                    std::int64_t{each} * schedule.num_microbatches) +
+                   kept_batches[p];
       rank.fixed = fixed[p];
     }
   }

@@ -57,11 +57,13 @@ std::int64_t gradient_bytes_per_element(Dtype dtype);
 /// gradient_dtype   TrainingOptions::gradient_dtype.
 std::int64_t sent_bytes_per_element(Dtype dtype, Dtype gradient_dtype);
 
-/// Bytes per element of all flat buffers of gradients that a replica holds.
+/// Bytes per element of all flat buffers of gradients that a rank holds.
 ///
-/// num_lanes, num_replicas   lanes of a replica; replicas.
+/// num_lanes      that are folded one after another: of a replica.
+/// num_ranks      that hold copies: of a position.
+/// num_replicas   of the rank, whose lanes are folded side by side.
 std::int64_t held_bytes_per_element(Dtype dtype, Dtype gradient_dtype, std::int64_t num_lanes,
-                                    int num_replicas);
+                                    int num_ranks, int num_replicas = 1);
 
 /// Samples of one microbatch: read for its forward, dropped after it but for what nodes save.
 std::int64_t batch_bytes(const graph::Graph& planned, std::int64_t microbatch);
@@ -101,7 +103,7 @@ RankMemory run_memory(const std::vector<schedule::Action>& actions,
 RankMemory run_memory(const std::vector<schedule::Action>& actions, const StageTensors& tensors,
                       const std::vector<HeldMessages>& messages);
 
-/// By world rank; ranks of other roles than `train` have none.
+/// By world rank; ranks of other roles than `train` have none. One that runs several replicas holds values and state once.
 ///
 /// planned, plan, map   as for schedule::make_step_program.
 /// tensors              what `stage_tensors` gave.
