@@ -2,11 +2,15 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdint>
 #include <functional>
+#include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "tests/engine/train/layouts.h"
+#include "trireme/engine/train/fed_source.h"
 
 namespace trireme::train {
 namespace {
@@ -42,6 +46,45 @@ class UnevenRanks : public testing::TestWithParam<Layout> {};
 TEST_P(UnevenRanks, HaveTheBitsOfTheSerialExecutor) { expect_bits_of_serial_executor(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(Covering, UnevenRanks, testing::ValuesIn(uneven_layouts()));
+
+/// As a training loop hands in the rows of a replica.
+class HandedIn : public FedSource {
+ public:
+  explicit HandedIn(std::shared_ptr<const data::Source> inner) : inner_(std::move(inner)) {}
+  std::int64_t num_samples() const override { return inner_->num_samples(); }
+  const std::vector<data::Field>& fields() const override { return inner_->fields(); }
+  void read(data::Sample sample, std::span<const std::span<std::byte>> places) const override {
+    inner_->read(sample, places);
+  }
+  bool has(data::Sample /*sample*/) const override { return true; }
+
+ private:
+  std::shared_ptr<const data::Source> inner_;
+};
+
+// It has rows of one replica, whatever the rank runs.
+TEST(RankSession, RefusesRowsOfOneReplicaForSeveral) {
+  const auto start = [](const std::vector<int>& each) {
+    const Layout layout{.model = "mlp", .stages = 2, .replicas = 2, .each = each};
+    const layout::Plan plan = plan_of(layout);
+    run_ranks(layout.num_ranks(), [&](const collectives::World& world) {
+      Workload workload = construct(workload_of("mlp"), 3);
+      const auto recorded =
+          record::record(workload.model, BatchReader(workload.training, workload.model).maker(),
+                         graph::Mode::kTrain);
+      workload.training = std::make_shared<HandedIn>(workload.training);
+      RankSession session(world, workload, recorded, plan, {});
+    });
+  };
+  EXPECT_NO_THROW(start({1, 1}));
+  try {
+    start({1, 2});
+    FAIL() << "two replicas would train with the same rows";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    EXPECT_THAT(error.message(), testing::HasSubstr("the rows of one replica on each rank"));
+  }
+}
 
 /// What a training of four replicas ends with where a value of one of them changes after its first
 /// step, and `after` follows.

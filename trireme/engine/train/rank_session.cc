@@ -7,6 +7,7 @@
 #include "trireme/base/check.h"
 #include "trireme/engine/parameters/replica_sums.h"
 #include "trireme/engine/reference/drift_check.h"
+#include "trireme/engine/train/fed_source.h"
 #include "trireme/engine/train/finite_check.h"
 #include "trireme/engine/train/planned_recording.h"
 #include "trireme/engine/train/replica_buffers.h"
@@ -21,6 +22,15 @@
 
 namespace trireme::train {
 namespace {
+
+/// The workload, if its samples can be those of this plan's ranks: a training loop hands in the rows of one replica.
+const Workload& checked(const Workload& workload, const layout::Plan& plan) {
+  const bool is_fed = dynamic_cast<const FedSource*>(workload.training.get()) != nullptr;
+  if (!is_fed || layout::train_role(plan).is_even()) return workload;
+  throw Error(ErrorKind::kInvalidArgument,
+              "samples are handed in step by step, the rows of one replica on each rank, and some "
+              "ranks of the plan run several; place a rank for each replica");
+}
 
 /// The plan, if these ranks can run it on this graph.
 const layout::Plan& checked(const collectives::World& world, const layout::Plan& plan,
@@ -101,7 +111,7 @@ RankSession::RankSession(const collectives::World& world, const Workload& worklo
                          const record::Recording& recorded, const layout::Plan& plan,
                          const TrainingOptions& options)
     : world_(world),
-      workload_(workload),
+      workload_(checked(workload, plan)),
       recorded_(recorded),
       recording_(planned_recording(recorded, plan)),
       plan_(checked(world, plan, recording_.graph, options)),
