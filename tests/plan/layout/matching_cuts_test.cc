@@ -5,7 +5,6 @@
 
 #include "tests/graphs/graph_builder.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/node_order.h"
 #include "trireme/plan/layout/manual_plan.h"
 
 namespace trireme::layout {
@@ -41,6 +40,12 @@ std::vector<int> match(const std::vector<std::string>& train, const std::vector<
 
 using Cuts = std::vector<int>;
 
+std::vector<std::string> names_of(const graph::Graph& graph) {
+  std::vector<std::string> names;
+  for (const graph::Node& node : graph.nodes) names.push_back(node.name);
+  return names;
+}
+
 TEST(MatchingCuts, FollowTheParameters) {
   EXPECT_EQ(match({"a", "b", "c"}, {1, 2}, {"a", "b", "c"}), (Cuts{1, 2}));
   EXPECT_EQ(match({"a", "-", "b", "-", "c"}, {2, 4}, {"a", "b", "c"}), (Cuts{1, 2}));
@@ -69,11 +74,36 @@ TEST(MatchingCuts, FollowAPlanInAnotherOrder) {
   };
   const graph::Graph planned = towers({"a0", "b0", "a1", "b1"});
   const graph::Graph other = towers({"a0", "a1", "b0", "b1"});
-  const Plan plan = make_manual_plan(planned, "hash", Cuts{2}, {8, 2, 1});
+  Plan plan = make_manual_plan(planned, "hash", Cuts{2}, {8, 2, 1});
   EXPECT_THROW(matching_cuts(planned, plan, other), Error);
-  const std::vector<graph::NodeId> order = matching_order(planned, plan, other);
-  EXPECT_EQ(order, (std::vector<graph::NodeId>{0, 2, 1, 3, 4, 5}));
-  EXPECT_EQ(matching_cuts(planned, plan, graph::reordered(other, order)), (Cuts{2}));
+  plan.node_order = {0, 2, 1, 3, 4, 5};
+  const graph::Graph matching = matching_graph(planned, plan, other);
+  EXPECT_EQ(names_of(matching), (std::vector<std::string>{"a0", "b0", "a1", "b1", "add", "loss"}));
+  EXPECT_EQ(matching_cuts(planned, plan, matching), (Cuts{2}));
+}
+
+/// v, dropout of it, a of that, b of v: a plan may have b before a, as dropout is the first use of v.
+TEST(MatchingCuts, KeepNoOrderThatGradientsAloneWant) {
+  const auto branches = [](bool has_dropout, const std::vector<std::string>& order) {
+    GraphBuilder b;
+    ValueId v = b.node("op", {b.input("x", {1}), b.parameter("v", {1})}, GraphBuilder::batch({1}),
+                       {.name = "v"});
+    const ValueId dropped =
+        has_dropout ? b.node("op", {v}, GraphBuilder::batch({1}), {.name = "dropout"}) : v;
+    std::map<std::string, ValueId> ends;
+    for (const std::string& name : order) {
+      ends[name] = b.node("op", {name == "a" ? dropped : v, b.parameter(name, {1})},
+                          GraphBuilder::batch({1}), {.name = name});
+    }
+    b.loss(b.node("add", {ends["a"], ends["b"]}, GraphBuilder::batch({1})));
+    return b.graph();
+  };
+  const graph::Graph planned = branches(true, {"b", "a"});
+  Plan plan = make_manual_plan(planned, "hash", Cuts{3}, {8, 2, 1});
+  plan.node_order = {0, 1, 3, 2, 4, 5};
+  const graph::Graph matching = matching_graph(planned, plan, branches(false, {"a", "b"}));
+  EXPECT_EQ(names_of(matching), (std::vector<std::string>{"v", "b", "a", "add", "loss"}));
+  EXPECT_EQ(matching_cuts(planned, plan, matching), (Cuts{2}));
 }
 
 // The cut before it fell where no room was left for a stage without parameters.

@@ -24,7 +24,6 @@
 #include "trireme/engine/train/serial_session.h"
 #include "trireme/engine/train/telling_others.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/node_order.h"
 #include "trireme/plan/layout/matching_cuts.h"
 #include "trireme/plan/schedule/check_crossings.h"
 #include "trireme/plan/schedule/check_program.h"
@@ -69,11 +68,10 @@ std::set<int> weighed_here(const graph::Graph& graph, const RankStages& stages) 
   return losses;
 }
 
-/// With its nodes in an order that can be cut as the session's are, whose plan has another than the recorded one.
-record::Recording in_order(record::Recording recording, const RankSession& session) {
-  recording.graph = graph::reordered(
-      recording.graph,
-      layout::matching_order(session.recording().graph, session.plan(), recording.graph));
+/// As the session's stages run it.
+record::Recording matching_recording(record::Recording recording, const RankSession& session) {
+  recording.graph =
+      layout::matching_graph(session.recording().graph, session.plan(), recording.graph);
   return recording;
 }
 
@@ -280,8 +278,7 @@ class Evaluation : public pipeline::Operations {
 void check_evaluation(const RankSession& session, const Workload& workload,
                       const record::Recording& recording) {
   check_evaluation_data(recording.graph, workload, session.plan().batch.microbatch);
-  const bool is_recorded = session.plan().node_order.empty();
-  evaluation_plan(session, is_recorded ? recording.graph : in_order(recording, session).graph);
+  evaluation_plan(session, matching_recording(recording, session).graph);
 }
 
 RankEvaluation evaluate_ranks(const collectives::World& world, const Workload& workload,
@@ -292,10 +289,8 @@ RankEvaluation evaluate_ranks(const collectives::World& world, const Workload& w
                 "the workload has no evaluation data; set Workload::evaluation");
   }
   const record::ModeGuard in_mode(workload.model, graph::Mode::kEval);
-  const auto run = [&](const record::Recording& one) {
-    return Evaluation(world, workload, session, one).run(options);
-  };
-  return session.plan().node_order.empty() ? run(recording) : run(in_order(recording, session));
+  const record::Recording matching = matching_recording(recording, session);
+  return Evaluation(world, workload, session, matching).run(options);
 }
 
 }  // namespace trireme::train

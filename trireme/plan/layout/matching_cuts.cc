@@ -145,8 +145,7 @@ Prefixes append_stage(const Prefixes& before, const std::vector<bool>& may_run,
           ", the nodes before it some of later stages, or no cut may fall there; cut elsewhere");
 }
 
-}  // namespace
-
+/// Ids of the nodes: each is in the first stage that may run it.
 std::vector<graph::NodeId> matching_order(const Graph& planned, const Plan& plan,
                                           const Graph& other) {
   const auto may_run = stages_of_nodes(planned, plan, other);
@@ -162,6 +161,15 @@ std::vector<graph::NodeId> matching_order(const Graph& planned, const Plan& plan
   std::vector<graph::NodeId> ids;
   for (const int p : order) ids.push_back(other.nodes[p].id);
   return ids;
+}
+
+}  // namespace
+
+Graph matching_graph(const Graph& planned, const Plan& plan, const Graph& other) {
+  Graph result = other;
+  for (graph::Value& value : result.values) value.requires_grad = false;
+  if (plan.node_order.empty()) return result;
+  return graph::reordered(result, matching_order(planned, plan, result));
 }
 
 std::vector<int> matching_cuts(const Graph& planned, const Plan& plan, const Graph& other) {
