@@ -23,7 +23,7 @@ layout::Plan random_plan(const graph::Graph& train, int num_stages, std::mt19937
   }
   const double us = random() % 2 == 0 ? 1 : 500;
   profile.links = {{profile::LinkKind::kHost, {{0, us, us}, {1'000'000, 2 * us, 2 * us}}}};
-  const partition::PartitionOptions options{.batch = {8, 2, 1}, .stages = num_stages};
+  const partition::PartitionOptions options{.batch = {8, 1, 1}, .stages = num_stages};
   return partition::partition(train, profile, layout::testing::make_topology(num_stages), options);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -38,6 +39,14 @@ std::map<std::string, std::set<int>> holders(const Graph& planned, const Plan& p
   return result;
 }
 
+/// Of sets that stand for all where they are empty.
+std::set<int> common_stages(const std::set<int>& one, const std::set<int>& other) {
+  if (one.empty() || other.empty()) return one.empty() ? other : one;
+  std::set<int> both;
+  std::ranges::set_intersection(one, other, std::inserter(both, both.begin()));
+  return both;
+}
+
 /// Stages in which each node of `other` may be; empty sets stand for all.
 std::vector<std::set<int>> stages_of_nodes(const Graph& planned, const Plan& plan,
                                            const Graph& other) {
@@ -55,10 +64,7 @@ std::vector<std::set<int>> stages_of_nodes(const Graph& planned, const Plan& pla
     for (const ValueId value : graph::input_values(node)) {
       const auto held = by_value.find(value);
       if (held == by_value.end()) continue;
-      std::set<int> both;
-      std::set_intersection(stages.begin(), stages.end(), held->second.begin(), held->second.end(),
-                            std::inserter(both, both.begin()));
-      stages = stages.empty() ? held->second : both;
+      stages = common_stages(stages, held->second);
     }
     result.push_back(std::move(stages));
   }
@@ -145,16 +151,26 @@ Prefixes append_stage(const Prefixes& before, const std::vector<bool>& may_run,
           ", the nodes before it some of later stages, or no cut may fall there; cut elsewhere");
 }
 
-/// Ids of the nodes: each is in the first stage that may run it.
+/// Ids of the nodes: each is in the first stage that may run it, and those between which no cut may fall are in one.
 std::vector<graph::NodeId> matching_order(const Graph& planned, const Plan& plan,
                                           const Graph& other) {
   const auto may_run = stages_of_nodes(planned, plan, other);
+  const std::vector<bool> allowed = graph::allowed_cuts(other);
   const std::vector<std::vector<int>> later = graph::later_nodes(other);
   std::vector<int> stages(other.nodes.size(), 0), order(other.nodes.size());
-  for (std::size_t p = 0; p < other.nodes.size(); ++p) {
-    const auto first = may_run[p].lower_bound(stages[p]);
-    if (first != may_run[p].end()) stages[p] = *first;
-    for (const int after : later[p]) stages[after] = std::max(stages[after], stages[p]);
+  std::size_t end = 0;
+  for (std::size_t begin = 0; begin < other.nodes.size(); begin = end) {
+    std::set<int> both;
+    int first = 0;
+    for (end = begin; end == begin || (end < other.nodes.size() && !allowed[end]); ++end) {
+      both = common_stages(both, may_run[end]);
+      first = std::max(first, stages[end]);
+    }
+    const auto stage = both.lower_bound(first);
+    for (std::size_t p = begin; p < end; ++p) {
+      stages[p] = stage == both.end() ? first : *stage;
+      for (const int after : later[p]) stages[after] = std::max(stages[after], stages[p]);
+    }
   }
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, {}, [&](int p) { return stages[p]; });
