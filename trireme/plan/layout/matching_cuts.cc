@@ -134,21 +134,22 @@ Prefixes append_stage(const Prefixes& before, const std::vector<bool>& may_run,
 [[noreturn]] void refuse(const Graph& other, const std::vector<std::set<int>>& stages) {
   std::size_t named = 0;
   int stage = 0;
-  for (std::size_t p = 0; p < stages.size(); ++p) {
+  bool is_behind = false;
+  for (std::size_t p = 0; p < stages.size() && !is_behind; ++p) {
     if (stages[p].empty() || stages[p].contains(stage)) continue;
     named = p;
     const auto next = stages[p].upper_bound(stage);
-    if (next == stages[p].end()) break;
-    stage = *next;
+    is_behind = next == stages[p].end();
+    if (!is_behind) stage = *next;
   }
-  throw Error(
-      ErrorKind::kInvalidArgument,
-      "no cuts of the other recording give each stage the nodes that use the parameters which it "
-      "holds in "
-      "the plan: node '" +
-          other.nodes[named].name + "' uses some of stage " +
-          std::to_string(stages[named].empty() ? 0 : *stages[named].begin()) +
-          ", the nodes before it some of later stages, or no cut may fall there; cut elsewhere");
+  const std::string node = "node '" + other.nodes[named].name + "' ";
+  const int own = stages[named].empty() ? 0 : *stages[named].begin();
+  throw Error(ErrorKind::kInvalidArgument,
+              "the other recording cannot be cut as the plan is: " + node + "uses some of stage " +
+                  std::to_string(own) +
+                  (is_behind ? "'s parameters, and a node before it some of a later stage"
+                             : "'s parameters, and no cut may fall between it and what is before") +
+                  "; cut elsewhere");
 }
 
 /// Ids of the nodes: each is in the first stage that may run it, and those between which no cut may fall are in one.
