@@ -86,10 +86,10 @@ def test_a_session_trains_on_tokens_of_records(tokenizer_file: Path, tmp_path: P
     torch.manual_seed(3)
     model = nn.Sequential(nn.Embedding(100, 4), nn.Linear(4, 1))
     session = trireme.Session(
-        model, loss, data, batch_size=4, microbatch_size=2, lanes=1, serial=True, steps=6
+        model, loss, data, batch_size=4, microbatch_size=2, lanes=1, serial=True, steps=60
     )
     losses = [report.loss for report in session]
-    assert losses[-1] < losses[0]
+    assert sum(losses[-6:]) < 0.8 * sum(losses[:6]), losses  # tokens of Unigram differ by run
 
 
 def test_what_it_refuses(tmp_path: Path, tokenizer_file: Path) -> None:
