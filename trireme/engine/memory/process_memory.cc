@@ -22,7 +22,7 @@ namespace trireme::memory {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kSmallestKept = std::size_t{1} << 20;  // below, malloc is as good
+constexpr std::size_t kSmallestKept = 32 << 10;  // of smaller ones malloc gives little back
 
 /// In front of each block, since a tensor's context must be its data pointer: oneDNN's
 /// raw_allocate aborts otherwise, so the size cannot be kept there.
