@@ -31,7 +31,7 @@ stages, for one microbatch
 peak memory of a rank of the stage
   stage  parameters  gradients  optimizer  activations  transient  messages  batch  fixed     total
       0     3.9 KiB    3.9 KiB    7.9 KiB        800 B    3.9 KiB   1.8 KiB   68 B    0 B  22.3 KiB
-      1     4.0 KiB    4.0 KiB    8.0 KiB        800 B    2.7 KiB   1.8 KiB   68 B    0 B  21.4 KiB
+      1     4.0 KiB    4.0 KiB    8.0 KiB        800 B    2.7 KiB   1.8 KiB    0 B    0 B  21.3 KiB
 
 what limits a stage
   stage 0: its work: busy 87 % of the step

@@ -50,7 +50,8 @@ TEST(Memory, EachKindByItself) {
   EXPECT_EQ(ranks[1].activations, 40);
   // After 1B1: two gradients, two values; its activations are gone.
   EXPECT_EQ(ranks[1].messages + ranks[1].transient, 4 * message - 40);
-  EXPECT_EQ(ranks[1].total(), 128 + 256 + 256 + 4 * message + 17 * 4);
+  EXPECT_EQ(ranks[1].batch, 0);  // Its stage takes no field, so it reads nothing.
+  EXPECT_EQ(ranks[1].total(), 128 + 256 + 256 + 4 * message);
   EXPECT_EQ(memory_of(model, plan, {0})[1].optimizer, 0);
   EXPECT_EQ(ranks[0].by_kind().at("optimizer"), 128);
   EXPECT_FALSE(ranks[0].by_kind().contains("fixed"));
@@ -126,38 +127,6 @@ TEST(Memory, ShardsOfOneStageSaveNothingWhileItRuns) {
   const RankMemory rank = memory_of(model, plan)[1];
   EXPECT_EQ(rank.parameters, kElements * 4 * 3 / 2);
   EXPECT_EQ(rank.gradients, kElements * 4);
-}
-
-TEST(Memory, FewerLargeBatchesAreReadAhead) {
-  EXPECT_EQ(batches_ahead(0), 16);
-  EXPECT_EQ(batches_ahead(1 << 19), 8);
-  EXPECT_EQ(batches_ahead(1 << 20), 4);
-  EXPECT_EQ(batches_ahead(3 << 20), 1);
-  EXPECT_EQ(batches_ahead(std::int64_t{1} << 40), 1);
-}
-
-// Samples of a weighted loss are taken for its weight, all of the step first, and for its forward.
-TEST(Memory, SamplesOfAWeightedLossAreKeptWhileSmall) {
-  graph::testing::GraphBuilder b;
-  const graph::ValueId x = b.input("x", {4}), mask = b.input("mask", {4});
-  const graph::ValueId h = b.node("mul", {x, b.parameter("p", {4})}, b.batch({4}));
-  const graph::ValueId masked = b.node("mul", {h, mask}, b.batch({4}));
-  const graph::ValueId weight = b.node("sum", {mask}, b.fixed({}));
-  b.loss(masked);
-  b.graph().losses[0].weight = weight;
-  const auto batch_of = [&](int microbatches) {
-    const layout::Plan plan = make_plan(b.graph(), {{1}, microbatches, 1});
-    const auto map = layout::make_parameter_map(b.graph(), plan);
-    std::vector<std::int64_t> bytes;
-    for (const RankMemory& rank : rank_memory(b.graph(), plan, map, {{}, {}}, {})) {
-      bytes.push_back(rank.batch);
-    }
-    return bytes;
-  };
-  EXPECT_EQ(batch_of(2), std::vector<std::int64_t>(2, (2 + 16) * 32));
-  EXPECT_EQ(batch_of(64), std::vector<std::int64_t>(2, (64 + 64) * 32));
-  EXPECT_TRUE(keeps_batches(1 << 20, 32));
-  EXPECT_FALSE(keeps_batches(1 << 20, 33));
 }
 
 TEST(Memory, SimpleHoldsAllMicrobatches) {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "trireme/plan/layout/plan.h"
-#include "trireme/plan/simulate/rank_memory.h"
+#include "trireme/plan/simulate/held_batches.h"
 
 namespace trireme::train {
 namespace {

@@ -218,10 +218,10 @@ TimedStage Estimator::timed(const Shape& shape, int stage) {
   timed.input_us = range.input_us;
   timed.weight_us = range.weight_us;
   double backward_us = range.backward_us;
-  bool takes_field = range.takes_field;
+  simulate::SampleUse samples = range.samples;
   for (const int position : from.copies) {
     const profile::NodeTime& time = ranges_.time(position);
-    takes_field = takes_field || ranges_.takes_field(position);
+    samples |= ranges_.samples(position);
     timed.forward_us += time.forward_us;
     timed.input_us += time.input_us;
     timed.weight_us += time.weight_us;
@@ -234,7 +234,7 @@ TimedStage Estimator::timed(const Shape& shape, int stage) {
     timed.input_us *= slowdown.backward;
     timed.weight_us *= slowdown.backward;
   }
-  if (takes_field) timed.forward_us += step.read_us;
+  if (samples.forward) timed.forward_us += step.read_us;
   for (const RangeBucket& bucket : range.buckets) {
     timed.reduces.push_back(
         {backward_us > 0 ? bucket.ready_us / backward_us : 0,

@@ -100,6 +100,7 @@ class Estimator {
   std::int64_t run_bytes(const Shape& shape, const std::vector<simulate::SentBytes>& sent,
                          int stage);
   std::int64_t frozen_bytes(const Stage& stage) const;
+  std::int64_t batch_bytes(const Stage& stage) const;
   const Candidate& forecast(const Cuts& cuts);
 
   const Problem& problem_;

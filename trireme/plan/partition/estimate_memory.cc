@@ -74,10 +74,17 @@ std::int64_t Estimator::frozen_bytes(const Stage& stage) const {
   return bytes;
 }
 
+/// Samples.
+std::int64_t Estimator::batch_bytes(const Stage& stage) const {
+  simulate::SampleUse use = stage.range->samples;
+  for (const int position : stage.copies) use |= ranges_.samples(position);
+  return simulate::held_batch_bytes(rules_.batch_bytes, use, rules_.num_microbatches);
+}
+
 std::int64_t Estimator::state_bytes(const Stage& stage) const {
   const StageRange& range = *stage.range;
   return range.parameters + range.gradients + range.optimizer + stage.tie_bytes +
-         rules_.constant_bytes + frozen_bytes(stage);
+         batch_bytes(stage) + rules_.constant_bytes + frozen_bytes(stage);
 }
 
 std::int64_t Estimator::silent_bytes(const Shape& shape, int stage) {

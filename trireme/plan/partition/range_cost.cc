@@ -104,6 +104,7 @@ void RangeCost::read_nodes(const profile::Profile& profile) {
   const auto times = profile::node_times(profile, graph_);
   const auto costs = profile::node_costs(profile, graph_);
   const auto passing = simulate::passing_bytes(graph_, profile, rules_.microbatch);
+  const auto samples = simulate::sample_uses(graph_);
   nodes_.resize(graph_.nodes.size());
   for (std::size_t p = 0; p < nodes_.size(); ++p) {
     const graph::Node& from = graph_.nodes[p];
@@ -113,7 +114,7 @@ void RangeCost::read_nodes(const profile::Profile& profile) {
     node.weight_us = times[p].weight_us;
     node.kept_bytes = costs[p]->kept_bytes;
     node.passing_bytes = passing[p];
-    node.takes_field = graph::takes_field(graph_, from);
+    node.samples = samples[p];
     const std::vector<ValueId> inputs = graph::input_values(from);
     std::set<int> distinct, viewed, fresh, saved;
     for (const ValueId id : inputs) {
@@ -191,7 +192,7 @@ void RangeCost::extend() {
   sums_.cost.weight_us += node.weight_us;
   sums_.kept += node.kept_bytes;
   sums_.passing = std::max(sums_.passing, node.passing_bytes);
-  sums_.takes_field = sums_.takes_field || node.takes_field;
+  sums_.samples |= node.samples;
   for (const int id : node.inputs) {
     const Value& value = values_[id];
     const bool is_last = value.last_use == position;
@@ -309,7 +310,7 @@ void RangeCost::add_site(const Site& site) {
 
 simulate::StageCost RangeCost::cost() const {
   simulate::StageCost cost = sums_.cost;
-  if (sums_.takes_field) cost.read_us = profile_.step.read_us;
+  if (sums_.samples.forward) cost.read_us = profile_.step.read_us;
   cost.copy_us = static_cast<double>(cost.sent_bytes) * profile_.step.copy_ns_per_byte / 1000;
   return cost;
 }
@@ -345,8 +346,9 @@ simulate::RankMemory RangeCost::memory(int stage) const {
   memory.transient = sums_.passing + sums_.plain_received + sums_.gradients_received;
   memory.messages =
       sums_.largest_received + sums_.largest_gradient_sent + 2 * largest_crossing_[end_];
-  memory.batch = rules_.constant_bytes;
-  memory.fixed = sums_.frozen;
+  memory.batch =
+      simulate::held_batch_bytes(rules_.batch_bytes, sums_.samples, rules_.num_microbatches);
+  memory.fixed = rules_.constant_bytes + sums_.frozen;
   return memory;
 }
 

@@ -9,6 +9,7 @@
 #include "trireme/plan/graph/graph.h"
 #include "trireme/plan/partition/chain.h"
 #include "trireme/plan/profile/profile.h"
+#include "trireme/plan/simulate/held_batches.h"
 #include "trireme/plan/simulate/rank_memory.h"
 #include "trireme/plan/simulate/stage_cost.h"
 
@@ -31,7 +32,8 @@ struct RangeRules {
   std::vector<int> in_flight;  ///< By stage.
   std::vector<double> slowness =
       {};  ///< By stage: times that its work takes, in the slowest replica; empty: 1.
-  std::int64_t constant_bytes = 0;  ///< Batch, frozen parameters: whatever the stage.
+  std::int64_t batch_bytes = 0;     ///< Samples of a microbatch.
+  std::int64_t constant_bytes = 0;  ///< Buffers, constants: whatever the stage.
   simulate::MemoryOptions memory;
 };
 
@@ -73,8 +75,7 @@ class RangeCost : public RangePricer {
   /// Between the forward and the backward of a microbatch.
   std::int64_t kept_bytes() const { return sums_.kept; }
 
-  /// By kind. `transient` is an upper bound; `batch` stands for all constant bytes, `fixed` for
-  /// frozen parameters.
+  /// By kind. `transient` is an upper bound.
   simulate::RankMemory memory(int stage) const;
 
   /// Values of nodes before the range that it uses, in order of their first use.
@@ -120,7 +121,7 @@ class RangeCost : public RangePricer {
     std::vector<int> frozen;  ///< Values of frozen parameters that it takes.
     std::int64_t kept_bytes = 0;
     std::int64_t passing_bytes = 0;
-    bool takes_field = false;
+    simulate::SampleUse samples;
   };
 
   /// Memory of the range with the same storage.
@@ -146,7 +147,7 @@ class RangeCost : public RangePricer {
     std::int64_t frozen = 0;
     ByKind values_in_us{}, gradients_in_us{};
     double tie_us = 0;
-    bool takes_field = false;
+    simulate::SampleUse samples;
   };
 
   double slowness(int stage) const;

@@ -27,9 +27,8 @@ RangeRules range_rules(const Problem& problem, const Setting& setting) {
   if (problem.options.shard_parameters) rules.parameter_shards = problem.options.replicas;
   rules.in_flight = schedule::most_in_flight(make_schedule(problem, setting));
   rules.memory = problem.options.forecast.memory;
-  rules.constant_bytes =
-      simulate::held_batch_bytes(setting.planned, rules.microbatch, rules.num_microbatches) +
-      simulate::fixed_bytes(setting.planned);
+  rules.batch_bytes = simulate::batch_bytes(setting.planned, rules.microbatch);
+  rules.constant_bytes = simulate::fixed_bytes(setting.planned);
   return rules;
 }
 
@@ -37,7 +36,8 @@ StageRanges::StageRanges(const Problem& problem, const Setting& setting, const R
     : problem_(problem),
       graph_(setting.planned),
       cost_(setting.planned, problem.profile, rules, RangeGoal::kTime),
-      times_(profile::node_times(problem.profile, setting.planned)) {
+      times_(profile::node_times(problem.profile, setting.planned)),
+      samples_(simulate::sample_uses(setting.planned)) {
   read_uses();
   read_sites();
   backward_before_us_ = {0};
@@ -55,7 +55,6 @@ void StageRanges::read_uses() {
   last_uses_.assign(graph_.values.size(), -1);
   for (int p = 0; p < static_cast<int>(graph_.nodes.size()); ++p) {
     const graph::Node& node = graph_.nodes[p];
-    takes_field_.push_back(graph::takes_field(graph_, node));
     for (const ValueId id : graph::input_values(node)) last_uses_[id] = p;
     for (const ValueId id : node.outputs) {
       if (id >= 0 && graph_.values[id].producer == node.id) producers_[id] = p;
@@ -87,7 +86,7 @@ const StageRange& StageRanges::at(int begin, int end) {
   cost_.begin(begin);
   for (int p = begin; p < end; ++p) {
     cost_.extend();
-    range.takes_field = range.takes_field || takes_field_[p];
+    range.samples |= samples_[p];
     for (const ValueId id : graph_.nodes[p].outputs) {
       if (id >= 0 && producers_[id] == p && last_uses_[id] >= end) range.sent.push_back(id);
     }

@@ -31,7 +31,7 @@ struct RangeBucket {
 /// Nodes [begin, end) as a stage, without copies and messages.
 struct StageRange {
   double forward_us = 0, input_us = 0, weight_us = 0;
-  bool takes_field = false;
+  simulate::SampleUse samples;
   std::int64_t parameters = 0, gradients = 0, optimizer = 0;
   std::int64_t kept = 0;   ///< Of a microbatch, where no stage of the plan makes copies.
   double owned = 0;        ///< Elements of parameters whose first use is here.
@@ -65,8 +65,8 @@ class StageRanges {
 
   const profile::NodeTime& time(int position) const { return times_[position]; }
 
-  /// Whether the node takes a field of the batch.
-  bool takes_field(int position) const { return takes_field_[position]; }
+  /// What its node needs samples for.
+  simulate::SampleUse samples(int position) const { return samples_[position]; }
 
  private:
   void read_uses();
@@ -77,7 +77,7 @@ class StageRanges {
   const graph::Graph& graph_;
   RangeCost cost_;
   std::vector<profile::NodeTime> times_;
-  std::vector<bool> takes_field_;  ///< By position.
+  std::vector<simulate::SampleUse> samples_;  ///< By position.
   std::vector<int> producers_, last_uses_;
   std::vector<PlacedSite> sites_;
   std::vector<std::vector<int>> sites_at_;  ///< By position: indices of those that begin there.

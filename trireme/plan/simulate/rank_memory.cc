@@ -11,6 +11,7 @@
 #include "trireme/plan/schedule/offload.h"
 #include "trireme/plan/schedule/schedules.h"
 #include "trireme/plan/schedule/step_facts.h"
+#include "trireme/plan/simulate/held_batches.h"
 #include "trireme/plan/simulate/held_state.h"
 #include "trireme/plan/simulate/stage_cost.h"
 
@@ -97,39 +98,6 @@ std::vector<std::int64_t> tie_bytes(const layout::Plan& plan, const layout::Para
   return bytes;
 }
 
-/// Samples that are kept from the first to the last of several stages of a rank that take them: at most those of a
-/// step. By position.
-std::vector<std::int64_t> kept_batch_bytes(const graph::Graph& planned, const layout::Plan& plan) {
-  const auto used_by = layout::stages_of_values(planned, plan);
-  std::vector<std::set<int>> readers(layout::train_role(plan).mesh.pipeline);
-  for (const graph::Input& input : planned.inputs) {
-    const auto used = used_by.find(input.value);
-    if (used == used_by.end()) continue;
-    for (const int stage : used->second) readers[layout::position_of(plan, stage)].insert(stage);
-  }
-  const std::int64_t step_bytes =
-      batch_bytes(planned, plan.batch.microbatch) * layout::num_microbatches_of_replica(plan);
-  std::vector<std::int64_t> bytes;
-  const layout::Role& role = layout::train_role(plan);
-  for (int p = 0; p < role.mesh.pipeline; ++p) {
-    bytes.push_back(readers[p].size() > 1 ? step_bytes * role.replicas_per_rank(p) : 0);
-  }
-  return bytes;
-}
-
-/// Whether weights of losses are computed from the samples.
-bool weighs_samples(const graph::Graph& planned) {
-  std::vector<graph::ValueId> weights;
-  for (const graph::LossOutput& loss : planned.losses) {
-    if (loss.weight) weights.push_back(*loss.weight);
-  }
-  return std::ranges::any_of(graph::ancestors(planned, weights), [&](int position) {
-    return std::ranges::any_of(
-        graph::input_values(planned.nodes[position]),
-        [&](graph::ValueId id) { return planned.values[id].source == graph::ValueSource::kInput; });
-  });
-}
-
 }  // namespace
 
 std::int64_t RankMemory::total() const {
@@ -163,36 +131,6 @@ std::int64_t held_bytes_per_element(Dtype dtype, Dtype gradient_dtype, std::int6
   const std::int64_t sent = sent_bytes_per_element(dtype, gradient_dtype);
   const bool has_copy = num_ranks > 1 && sent != summed;
   return summed * num_gradient_buffers(num_lanes) * num_replicas + (has_copy ? sent : 0);
-}
-
-std::int64_t batch_bytes(const graph::Graph& planned, std::int64_t microbatch) {
-  std::int64_t bytes = 0;
-  for (const graph::Input& input : planned.inputs) {
-    bytes += graph::bytes_at(planned.values[input.value], microbatch);
-  }
-  return bytes;
-}
-
-int batches_ahead(std::int64_t batch_bytes) {
-  constexpr std::int64_t kSmall = std::int64_t{4} << 20;
-  constexpr std::int64_t kMost = 16;
-  return static_cast<int>(
-      std::clamp<std::int64_t>(kSmall / std::max<std::int64_t>(batch_bytes, 1), 1, kMost));
-}
-
-std::int64_t held_batch_bytes(const graph::Graph& planned, std::int64_t microbatch,
-                              std::int64_t num_microbatches) {
-  const std::int64_t bytes = batch_bytes(planned, microbatch);
-  const std::int64_t ahead = batches_ahead(bytes);
-  if (!keeps_batches(bytes, num_microbatches) || !weighs_samples(planned)) {
-    return bytes * (1 + ahead);
-  }
-  return bytes * (num_microbatches + std::max(num_microbatches, ahead));
-}
-
-bool keeps_batches(std::int64_t batch_bytes, std::int64_t num_microbatches) {
-  constexpr std::int64_t kMost = std::int64_t{32} << 20;
-  return batch_bytes <= kMost / std::max<std::int64_t>(num_microbatches, 1);
 }
 
 std::int64_t fixed_bytes(const graph::Graph& planned) {
@@ -339,7 +277,12 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
       expected == nullptr ? held_messages(planned, plan) : decltype(held_messages(planned, plan))();
   const std::vector<std::int64_t> ties = tie_bytes(plan, map);
   const std::vector<std::int64_t> fixed = fixed_bytes(planned, plan);
-  const std::vector<std::int64_t> kept_batches = kept_batch_bytes(planned, plan);
+  std::vector<std::vector<schedule::Action>> actions;
+  for (int p = 0; p < role.mesh.pipeline; ++p) {
+    actions.push_back(schedule::actions_of_rank(schedule.ranks[p], role.replicas_per_rank(p),
+                                                schedule.num_microbatches));
+  }
+  const std::vector<std::int64_t> batches = held_batch_bytes(planned, plan, actions);
   const std::vector<RankMemory> positions = state_by_position(plan, map, options.gradient_dtype);
   std::vector<const StageTensors*> tensors_of;
   for (const StageTensors& stage : tensors) tensors_of.push_back(&stage);
@@ -353,8 +296,6 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
     for (int p = 0; p < role.mesh.pipeline; ++p) {
       const int each = role.replicas_per_rank(p);
       if (r % each != 0) continue;  // Of a rank that has an earlier one.
-      const std::vector<schedule::Action> actions =
-          schedule::actions_of_rank(schedule.ranks[p], each, schedule.num_microbatches);
       const int place = p * role.mesh.data, world_rank = role.placement[place + r];
       if (expected == nullptr && same[r] != r) {
         ranks[world_rank] = ranks[role.placement[place + same[r]]];
@@ -362,10 +303,10 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
       }
       const std::vector<HeldMessages> messages =
           expected == nullptr ? messages_of_replicas(most[p], each) : (*expected)[world_rank];
-      const std::vector<Moment> moments = moments_of(actions, tensors_of, messages, offloads);
+      const std::vector<Moment> moments = moments_of(actions[p], tensors_of, messages, offloads);
       const RankMemory run =
           plan.sharded_parameters
-              ? most_of(moments, held_state(actions, plan, map, r, options.gradient_dtype))
+              ? most_of(moments, held_state(actions[p], plan, map, r, options.gradient_dtype))
               : most_of(moments);
       RankMemory& rank = ranks[world_rank];
       rank = positions[p];
@@ -375,9 +316,7 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
       rank.activations = run.activations;
       rank.transient = run.transient;
       rank.messages = run.messages + ties[p];
-      rank.batch = held_batch_bytes(planned, plan.batch.microbatch,
-                                    std::int64_t{each} * schedule.num_microbatches) +
-                   kept_batches[p];
+      rank.batch = batches[p];
       rank.fixed = fixed[p];
     }
   }

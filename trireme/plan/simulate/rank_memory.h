@@ -65,25 +65,6 @@ std::int64_t sent_bytes_per_element(Dtype dtype, Dtype gradient_dtype);
 std::int64_t held_bytes_per_element(Dtype dtype, Dtype gradient_dtype, std::int64_t num_lanes,
                                     int num_ranks, int num_replicas = 1);
 
-/// Samples of one microbatch: read for its forward, dropped after it but for what nodes save.
-std::int64_t batch_bytes(const graph::Graph& planned, std::int64_t microbatch);
-
-/// Microbatches of that size that a rank reads ahead: one, and up to 16 where those are 4 MiB
-/// together. Small ones are run so fast that a thread that reads one ahead may come too late.
-int batches_ahead(std::int64_t batch_bytes);
-
-/// Samples that a rank holds: of the microbatch that runs and of those read ahead; where weights of
-/// losses need samples, of a whole step, if it keeps them (`keeps_batches`).
-///
-/// num_microbatches   of a step of a replica.
-std::int64_t held_batch_bytes(const graph::Graph& planned, std::int64_t microbatch,
-                              std::int64_t num_microbatches);
-
-/// Whether a rank that takes the samples of a step for the weights of losses first, and for the
-/// forwards later, keeps them in between: where they are 32 MiB together at most. It then reads as
-/// many ahead, for the next step; else it reads them twice.
-bool keeps_batches(std::int64_t batch_bytes, std::int64_t num_microbatches);
-
 /// What every rank holds whatever the plan: buffers, constants, parameters that no node uses.
 std::int64_t fixed_bytes(const graph::Graph& planned);
 
