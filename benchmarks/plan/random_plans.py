@@ -29,12 +29,12 @@ MIB = 2**20
 MICROBATCH = {
     "t5": 2,
     "bert": 4,
-    "mlp": 2048,
+    "mlp": 16384,
     "operators": 256,
     "resnet": 128,
-    "tagger": 512,
+    "tagger": 2048,
     "transformer": 512,
-    "two_losses": 2048,
+    "two_losses": 16384,
     "unet": 128,
 }
 PLANS_PER_CASE = 5
