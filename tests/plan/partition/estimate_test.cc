@@ -48,6 +48,7 @@ Model random_sample(std::mt19937& random) {
   model.profile.links = random_model(random, 5).profile.links;
   model.profile.step = {.optimizer_ns = 3, .fold_ns = 200, .copy_ns_per_byte = 10};
   if (random() % 2 == 0) model.profile.step.read_us = static_cast<double>(random() % 9);
+  if (random() % 2 == 0) model.profile.step.messages = {{0, 2}, {100, 7}};
   for (profile::NodeCost& cost : model.profile.costs) {
     cost.forward_us = static_cast<double>(random() % 9);
     cost.input_us = static_cast<double>(random() % 9);

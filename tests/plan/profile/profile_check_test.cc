@@ -58,6 +58,10 @@ TEST(ProfileCheck, NamesTheField) {
               HasSubstr("uncaptured.backward are at least 1"));
   EXPECT_THAT(complaint([](Profile& p) { p.uncaptured = {kInf, 1}; }),
               HasSubstr("uncaptured.forward"));
+  EXPECT_THAT(complaint([](Profile& p) { p.step.messages = {{64, 1}, {64, 2}}; }),
+              HasSubstr("step.messages[1].bytes must ascend"));
+  EXPECT_THAT(complaint([](Profile& p) { p.step.messages = {{64, -1}}; }),
+              HasSubstr("step.messages[0].us"));
   EXPECT_THAT(complaint([](Profile& p) { p.step.fold_ns = std::nan(""); }),
               HasSubstr("step.fold_ns"));
 }

@@ -32,7 +32,7 @@ Profile full_profile() {
   profile.uncaptured = {1.5, 1.75};
   profile.links = {{LinkKind::kHost, {{0, 5, 6}, {1024, 5.5, 7}}},
                    {LinkKind::kNetwork, {{0, 50, 60}}}};
-  profile.step = {1.5, 0.4, 0.1, FileCosts{0.5, 0.25}, 12.5};
+  profile.step = {1.5, 0.4, 0.1, FileCosts{0.5, 0.25}, 12.5, {{64, 38.5}, {1024, 40}}};
   return profile;
 }
 

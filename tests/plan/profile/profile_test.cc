@@ -146,6 +146,16 @@ TEST(LinkTime, IsLinearBetweenMeasuredSizes) {
   EXPECT_EQ(link_us(profile, LinkKind::kHost, 600, true), 70);
 }
 
+TEST(MessageWork, IsCopyingAndMoving) {
+  StepCosts step{.copy_ns_per_byte = 10};
+  EXPECT_EQ(message_work_us(step, 300), 3);
+  step.messages = {{100, 10}, {200, 20}};
+  EXPECT_EQ(message_work_us(step, 0), 10);
+  EXPECT_EQ(message_work_us(step, 150), 1.5 + 15);
+  EXPECT_EQ(message_work_us(step, 300), 3 + 30);
+  EXPECT_EQ(copy_us(step, 300), 3);
+}
+
 TEST(LinkTime, BeyondAnUnevenTableTheLargestMessageDecides) {
   const auto with = [](std::vector<LinkTime> times) {
     Profile profile;

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <string>
+
 #include "tests/plans/chain_model.h"
 #include "trireme/error.h"
 #include "trireme/plan/simulate/simulate.h"
@@ -13,6 +16,9 @@ using layout::testing::make_chain;
 using layout::testing::make_plan;
 using layout::testing::make_topology;
 using schedule::OperationKind;
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
 
 /// `kind work+delay` of the operations of a rank that take time.
 std::string picture(const schedule::StepProgram& program, const Prices& prices, int rank) {
@@ -43,6 +49,27 @@ TEST(Prices, OfTwoStagesOfTwoReplicas) {
             "compute 0F0 1+0 | send v2 m0 0>1 1+30 | reduce bucket 0 0+181 | compute 0B0 7+0 | "
             "exchange 0+50 | norm 2+40 | commit 0+40 | update 4+0");
   EXPECT_EQ(result[0], result[1]);
+}
+
+// Where the transport has no core of its own, the sender pays for what both do; between stages of a rank nothing moves.
+TEST(Prices, OfMessagesThatTakeAComputingCore) {
+  auto model = make_chain({{1, 2, 3, 250, 1}, {4, 5, 6, 1, 1}});
+  model.profile.step = {.copy_ns_per_byte = 1, .messages = {{0, 40}, {2000, 80}}};
+  model.profile.links = {{profile::LinkKind::kHost, {{0, 5, 10}, {1000, 20, 30}}}};
+  layout::Plan plan = make_plan(model.graph, {{1}, 1});
+  const auto sends = [&] {
+    const auto map = layout::make_parameter_map(model.graph, plan);
+    const auto program = schedule::make_step_program(model.graph, plan, map, {});
+    const topology::Topology topology = make_topology(2);
+    const auto costs = stage_costs(model.graph, plan, model.profile);
+    const Prices result = prices(program, costs, {model.graph, plan, map, model.profile, topology});
+    return picture(program, result, 0) + std::to_string(std::lround(costs[0].copy_us));
+  };
+  EXPECT_THAT(sends(), AllOf(HasSubstr("send v2 m0 0>1 61+30"), EndsWith("61")));
+  plan.roles[0].mesh.pipeline = 1;
+  plan.roles[0].placement = {0};
+  for (layout::Stage& stage : plan.stages) stage.position = 0;
+  EXPECT_THAT(sends(), AllOf(HasSubstr("send v2 m0 0>1 1+0"), EndsWith("1")));
 }
 
 // A microbatch keeps its output of 1000 bytes.

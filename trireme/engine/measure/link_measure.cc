@@ -1,6 +1,7 @@
 #include "trireme/engine/measure/link_measure.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <ctime>
@@ -16,22 +17,26 @@ namespace trireme::measure {
 namespace {
 
 constexpr std::size_t kColdBytes = std::size_t{32} << 20;  // more than a core's caches
-constexpr std::int64_t kPricedBytes = std::int64_t{1} << 20;
+constexpr std::int64_t kLongMessage = std::int64_t{1} << 20;
 
 constexpr transport::Tag kMessages = 0x6c696e6b;  // nothing else is under way meanwhile
 
-/// Compute that fits into a core's cache: waits that must not leave the core idle are made of it.
+/// Compute in slices of some microseconds, of which waits that must not leave the core idle are made. Together they walk
+/// through as much memory as a core's own cache holds, as operators do: what a message pushes out of it is fetched again.
 class BusyWork {
  public:
   void slice() {
     constexpr float kDecay = 0.999F;
-    for (std::size_t i = 0; i < sums_.size(); ++i) sums_[i] = kDecay * sums_[i] + terms_[i];
+    for (std::size_t i = next_; i < next_ + kSlice; ++i) sums_[i] = kDecay * sums_[i] + terms_[i];
+    next_ = (next_ + kSlice) % kNumFloats;
   }
 
  private:
-  static constexpr std::size_t kNumFloats = 8 << 10;
+  static constexpr std::size_t kSlice = 8 << 10;
+  static constexpr std::size_t kNumFloats = 64 << 10;
   std::vector<float> sums_ = std::vector<float>(kNumFloats, 1.0F);
   std::vector<float> terms_ = std::vector<float>(kNumFloats, 0.5F);
+  std::size_t next_ = 0;
 };
 
 /// Memory for one message after another, each where none was for long: as in a step. One for all
@@ -65,11 +70,17 @@ struct BothWays {
   Messages received;
 };
 
-/// Of all threads of this process.
-Microseconds process_time() {
+/// Of this process, all threads of it, or of this thread.
+Microseconds processor_time(clockid_t clock) {
   timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  clock_gettime(clock, &time);
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+/// Nanoseconds of the slices of all ranks that are threads of this process, had no message disturbed them.
+std::atomic<std::int64_t>& computed_ns() {
+  static std::atomic<std::int64_t> ns = 0;
+  return ns;
 }
 
 enum class Meanwhile { kSleep, kCompute };
@@ -96,6 +107,7 @@ class LinkTimer {
   double one_way_us(std::int64_t bytes, int num_round_trips) {
     constexpr int kWarmups = 2;
     const int rank = endpoint_.rank();
+    if (meanwhile_ == Meanwhile::kCompute) slice_ns_ = measure_slice_ns();
     if (rank == pair_.answers) {
       answer(bytes, num_round_trips + kWarmups);
       return 0;
@@ -111,8 +123,8 @@ class LinkTimer {
     return median(std::move(times)) / 2;
   }
 
-  /// Processor time of the rank that asks for a question and its answer, which is that of both ranks
-  /// for one message.
+  /// Processor time of the rank that asks for a question and its answer, without what it computed meanwhile: that of
+  /// both ranks for one message.
   double processor_us() const { return processor_us_; }
 
  private:
@@ -124,9 +136,30 @@ class LinkTimer {
 
   void wait(const transport::WorkPtr& work, int peer) {
     transport::Awaited message = transport::message_work(*work, endpoint_, peer);
-    if (meanwhile_ == Meanwhile::kCompute) message.meanwhile = [this] { busy_.slice(); };
+    if (meanwhile_ == Meanwhile::kCompute) message.meanwhile = [this] { compute(); };
     transport::await(message, watch_,
                      {.rank = endpoint_.rank(), .operation = "message of the profile"});
+  }
+
+  void compute() {
+    busy_.slice();
+    computed_ns() += slice_ns_;
+  }
+
+  /// While the other ranks compute too.
+  std::int64_t measure_slice_ns() {
+    constexpr int kSlices = 400;
+    for (int i = 0; i < kSlices; ++i) busy_.slice();
+    const Microseconds before = processor_time(CLOCK_THREAD_CPUTIME_ID);
+    for (int i = 0; i < kSlices; ++i) busy_.slice();
+    const Microseconds all = processor_time(CLOCK_THREAD_CPUTIME_ID) - before;
+    return static_cast<std::int64_t>(1000 * all.count() / kSlices);
+  }
+
+  /// Processor time of this process but for undisturbed slices: what messages took.
+  static Microseconds message_time() {
+    const std::chrono::nanoseconds computed(computed_ns());
+    return processor_time(CLOCK_PROCESS_CPUTIME_ID) - computed;
   }
 
   void end_others() {
@@ -139,20 +172,19 @@ class LinkTimer {
 
   std::vector<double> ask(std::int64_t bytes, int num_round_trips) {
     const int peer = pair_.answers;
-    std::vector<double> times;
-    Microseconds processor{0};
+    std::vector<double> times, processor;
     for (int i = 0; i < num_round_trips; ++i) {
       const transport::WorkPtr answer = recv(peer, messages_.received.next(bytes));
       const std::span<std::byte> message = messages_.sent.next_written(bytes);
-      const Microseconds processor_before = process_time();
+      const Microseconds before = message_time();
       const Clock::time_point start = Clock::now();
       const transport::WorkPtr question = channel(peer).send(message);
       wait(answer, peer);
       times.push_back(Microseconds(Clock::now() - start).count());
       wait(question, peer);
-      processor += process_time() - processor_before;
+      processor.push_back((message_time() - before).count());
     }
-    processor_us_ = processor.count() / num_round_trips;
+    processor_us_ = median(std::move(processor));
     return times;
   }
 
@@ -175,6 +207,7 @@ class LinkTimer {
   BothWays& messages_;
   BusyWork busy_;
   double processor_us_ = 0;
+  std::int64_t slice_ns_ = 0;
 };
 
 void require_all(const transport::Endpoint& endpoint, const BusyRanks& ranks) {
@@ -201,13 +234,13 @@ std::vector<Pair> pairs_of(const std::vector<std::string>& hosts) {
 }
 
 bool says_all(const profile::LinkTime& time, const LinkOptions& options) {
-  return time.bytes >= kPricedBytes && time.alone_us > Microseconds(options.long_time).count();
+  return time.bytes >= kLongMessage && time.alone_us > Microseconds(options.long_time).count();
 }
 
 /// What one pair measures, the same on all ranks.
 struct PairTimes {
   profile::LinkTable table;
-  double processor_us = 0;  ///< Of a message of kPricedBytes.
+  std::vector<profile::MessageWork> work;
 };
 
 PairTimes measure_pair(transport::Endpoint& endpoint, const BusyRanks& ranks, const Pair& pair,
@@ -224,11 +257,11 @@ PairTimes measure_pair(transport::Endpoint& endpoint, const BusyRanks& ranks, co
       ranks.barrier();
       times.push_back(timer->one_way_us(bytes, num_round_trips));
     }
-    times.push_back(alone.processor_us());
+    times.push_back(beside.processor_us());
     times = ranks.from(pair.asks, std::move(times));
     last = {bytes, times[0], times[1]};
     result.table.times.push_back(*last);
-    if (bytes == kPricedBytes) result.processor_us = times[2];
+    result.work.push_back({bytes, std::max(times[2], 0.0)});
     if (says_all(*last, options)) break;
   }
   return result;
@@ -256,8 +289,7 @@ MeasuredLinks measure_links(transport::Endpoint& endpoint, const BusyRanks& rank
   MeasuredLinks costs;
   for (const Pair& pair : pairs_of(ranks.gather(options.host))) {
     PairTimes times = measure_pair(endpoint, ranks, pair, options);
-    if (costs.tables.empty())
-      costs.processor_ns_per_byte = times.processor_us * 1000 / kPricedBytes;
+    if (costs.tables.empty()) costs.work = std::move(times.work);
     costs.tables.push_back(std::move(times.table));
   }
   return costs;

@@ -37,8 +37,8 @@ int round_trips_of(std::int64_t bytes, const std::optional<profile::LinkTime>& l
 
 struct MeasuredLinks {
   std::vector<profile::LinkTable> tables;
-  double processor_ns_per_byte = 0;  ///< Of both ranks' threads, by messages of 1 MiB; those of a
-                                     ///< host, where it has several ranks.
+  std::vector<profile::MessageWork>
+      work;  ///< Beside compute; of a host, where it has several ranks.
 };
 
 /// One-way times of messages by ping-pong: half a round trip, the recv of every message posted

@@ -271,8 +271,7 @@ TimedStep Estimator::timed(const Shape& shape) {
   add_weights(shape, step);
   for (const Message& message : shape.messages) {
     const std::int64_t bytes = bytes_of(message);
-    TimedMessage timed{
-        message, static_cast<double>(bytes) * problem_.profile.step.copy_ns_per_byte / 1000, {}};
+    TimedMessage timed{message, profile::message_work_us(problem_.profile.step, bytes), {}};
     for (int r = 0; r < problem_.options.replicas; ++r) {
       timed.delays_us.push_back(link_us(kind(message.from_stage, message.to_stage, r), bytes));
     }

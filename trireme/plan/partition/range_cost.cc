@@ -94,9 +94,11 @@ void RangeCost::read_values() {
     value.has_gradient = from.requires_grad;
     value.bytes = simulate::span_bytes(from, rules_.microbatch);
     value.message_us = link_us(value.bytes);
+    value.send_us = profile::message_work_us(profile_.step, value.bytes);
     if (!value.has_gradient) continue;
     value.gradient_bytes = graph::bytes_at(from, rules_.microbatch);
     value.gradient_us = link_us(value.gradient_bytes);
+    value.send_back_us = profile::message_work_us(profile_.step, value.gradient_bytes);
   }
 }
 
@@ -255,6 +257,7 @@ void RangeCost::receive(const Value& value, bool goes_on) {
   }
   sums_.kept += value.bytes;
   sums_.cost.sent_bytes += value.gradient_bytes;
+  sums_.cost.copy_us += value.send_back_us;
   sums_.largest_gradient_sent = std::max(sums_.largest_gradient_sent, value.gradient_bytes);
   if (!goes_on) return;
   add_gradient_in(value, 1);
@@ -265,6 +268,7 @@ void RangeCost::end_use(const Value& value) {
   if (value.has_gradient) add_gradient_in(value, -1);
   if (value.producer < begin_) return;
   sums_.cost.sent_bytes -= value.bytes;
+  sums_.cost.copy_us -= value.send_us;
   Piece& piece = this->piece(value.storage);
   sums_.kept -= kept_bytes(piece);
   --piece.num_sent;
@@ -281,6 +285,7 @@ void RangeCost::make(const Node& node, int position) {
     if (value.last_use > position) {
       ++piece.num_sent;
       sums_.cost.sent_bytes += value.bytes;
+      sums_.cost.copy_us += value.send_us;
       if (value.has_gradient) add_gradient_in(value, 1);
     }
     sums_.kept += kept_bytes(piece);
@@ -311,7 +316,6 @@ void RangeCost::add_site(const Site& site) {
 simulate::StageCost RangeCost::cost() const {
   simulate::StageCost cost = sums_.cost;
   if (sums_.samples.forward) cost.read_us = profile_.step.read_us;
-  cost.copy_us = static_cast<double>(cost.sent_bytes) * profile_.step.copy_ns_per_byte / 1000;
   return cost;
 }
 

@@ -98,6 +98,7 @@ class RangeCost : public RangePricer {
     std::int64_t gradient_bytes = 0;
     ByKind message_us{};
     ByKind gradient_us{};
+    double send_us = 0, send_back_us = 0;  ///< Work for the message, and for its gradient's.
   };
 
   /// A use site's first node.

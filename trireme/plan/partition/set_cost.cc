@@ -48,8 +48,10 @@ void SetCost::read_values(const graph::Graph& graph) {
       const std::int64_t bytes = simulate::span_bytes(graph.values[id], rules_.microbatch);
       const std::int64_t gradient_bytes =
           value.has_gradient ? graph::bytes_at(graph.values[id], rules_.microbatch) : 0;
-      value.bytes = static_cast<double>(bytes);
-      value.gradient_bytes = static_cast<double>(gradient_bytes);
+      value.send_us = profile::message_work_us(profile_.step, bytes);
+      if (value.has_gradient) {
+        value.send_back_us = profile::message_work_us(profile_.step, gradient_bytes);
+      }
       for (const profile::LinkKind kind : rules_.link_kinds) {
         const auto k = static_cast<std::size_t>(kind);
         value.message_us[k] = profile::link_us(profile_, kind, bytes, true);
@@ -98,7 +100,7 @@ SetTime SetCost::time(const std::vector<int>& positions, const std::vector<bool>
   const auto goes_on = [&](const Value& value) {
     return std::ranges::any_of(value.uses, [&](int use) { return !is_done[use]; });
   };
-  double work_us = 0, values_us = 0, gradients_us = 0, tie_us = 0, sent_bytes = 0;
+  double work_us = 0, values_us = 0, gradients_us = 0, tie_us = 0;
   bool takes_field = false;
   const std::size_t before = kind_after(stage - 1), after = kind_after(stage);
   for (const int p : positions) {
@@ -110,13 +112,13 @@ SetTime SetCost::time(const std::vector<int>& positions, const std::vector<bool>
       const bool is_own = std::ranges::binary_search(positions, value.producer);
       if (is_own || std::exchange(received_in_[id], stamp_) == stamp_) continue;
       values_us += value.message_us[before];
-      sent_bytes += value.gradient_bytes;
+      work_us += value.send_back_us;
       if (value.has_gradient && goes_on(value)) gradients_us += value.gradient_us[after];
     }
     for (const int id : node.made) {
       const Value& value = values_[id];
       if (!goes_on(value)) continue;
-      sent_bytes += value.bytes;
+      work_us += value.send_us;
       if (value.has_gradient) gradients_us += value.gradient_us[after];
     }
     for (const Site& site : node.sites) {
@@ -126,7 +128,6 @@ SetTime SetCost::time(const std::vector<int>& positions, const std::vector<bool>
     }
   }
   if (takes_field) work_us += profile_.step.read_us;
-  work_us += sent_bytes * profile_.step.copy_ns_per_byte / 1000;
   const double slowness = rules_.slowness.empty() ? 1 : rules_.slowness[stage];
   return {work_us * slowness, values_us, gradients_us, tie_us};
 }

@@ -43,7 +43,7 @@ class SetCost {
     int producer = -1;  ///< Position; -1 where no node makes it.
     std::vector<int> uses;
     bool has_gradient = false;
-    double bytes = 0, gradient_bytes = 0;
+    double send_us = 0, send_back_us = 0;  ///< Work for the message, and for its gradient's.
     std::array<double, kNumKinds> message_us{}, gradient_us{};
   };
   struct Site {

@@ -136,7 +136,7 @@ std::vector<int> StageCopies::choose(std::span<const Arrival> arrivals) const {
     const std::int64_t bytes =
         simulate::span_bytes(graph_.values[arrival.value], profile_.microbatch);
     const double send_us = profile::link_us(profile_, arrival.link_kind, bytes, true) +
-                           static_cast<double>(bytes) * profile_.step.copy_ns_per_byte / 1000;
+                           profile::message_work_us(profile_.step, bytes);
     const std::optional<std::vector<int>> cone = finder_->find(arrival.value, present);
     if (cone && forward_us(*cone, times_) < send_us) present.insert(cone->begin(), cone->end());
   }

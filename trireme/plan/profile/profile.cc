@@ -83,15 +83,39 @@ double time_of(const LinkTime& time, bool beside_compute) {
   return beside_compute ? time.beside_compute_us : time.alone_us;
 }
 
+/// Of messages of two sizes: bytes and microseconds.
+struct Sized {
+  std::int64_t bytes = 0;
+  double us = 0;
+};
+
 /// Microseconds per further byte between two measured messages; where the larger one was not
 /// slower, that of the larger one alone.
-double us_per_byte(const LinkTime& small, const LinkTime& large, bool beside_compute) {
-  const double us = time_of(large, beside_compute) - time_of(small, beside_compute);
+double us_per_byte(const Sized& small, const Sized& large) {
+  const double us = large.us - small.us;
   if (us > 0 && large.bytes > small.bytes) {
     return us / static_cast<double>(large.bytes - small.bytes);
   }
   if (large.bytes == 0) return 0;
-  return time_of(large, beside_compute) / static_cast<double>(large.bytes);
+  return large.us / static_cast<double>(large.bytes);
+}
+
+/// Between two sizes linear, beyond the last as between the last two; below the first as there.
+///
+/// measured   one or more, sizes ascend. us_of: of one of them.
+template <typename Measured, typename Us>
+double at_size(const std::vector<Measured>& measured, std::int64_t bytes, const Us& us_of) {
+  const auto sized = [&](const Measured& from) { return Sized{from.bytes, us_of(from)}; };
+  const auto above = std::ranges::lower_bound(measured, bytes, {}, &Measured::bytes);
+  if (above == measured.begin()) return us_of(*above);
+  const Sized below = sized(*std::prev(above));
+  const double further = static_cast<double>(bytes - below.bytes);
+  if (above == measured.end()) {
+    const Sized before = measured.size() > 1 ? sized(measured[measured.size() - 2]) : below;
+    return below.us + further * us_per_byte(before, below);
+  }
+  const double part = further / static_cast<double>(above->bytes - below.bytes);
+  return below.us + part * (us_of(*above) - below.us);
 }
 
 }  // namespace
@@ -148,20 +172,18 @@ double link_us(const Profile& profile, LinkKind kind, std::int64_t bytes, bool b
     lacks("it has no link times of kind '" + std::string(to_text(kind)) +
           "'; profile with ranks on such links");
   }
-  const std::vector<LinkTime>& times = table->times;
-  const auto above = std::lower_bound(
-      times.begin(), times.end(), bytes,
-      [](const LinkTime& time, std::int64_t wanted) { return time.bytes < wanted; });
-  if (above == times.begin()) return time_of(*above, beside_compute);
-  const LinkTime& below = *std::prev(above);
-  const double further = static_cast<double>(bytes - below.bytes);
-  if (above == times.end()) {
-    const LinkTime& before = times.size() > 1 ? times[times.size() - 2] : below;
-    return time_of(below, beside_compute) + further * us_per_byte(before, below, beside_compute);
-  }
-  const double part = further / static_cast<double>(above->bytes - below.bytes);
-  return time_of(below, beside_compute) +
-         part * (time_of(*above, beside_compute) - time_of(below, beside_compute));
+  return at_size(table->times, bytes,
+                 [&](const LinkTime& time) { return time_of(time, beside_compute); });
+}
+
+double copy_us(const StepCosts& step, std::int64_t bytes) {
+  return static_cast<double>(bytes) * step.copy_ns_per_byte / 1000;
+}
+
+double message_work_us(const StepCosts& step, std::int64_t bytes) {
+  const double copy_us = profile::copy_us(step, bytes);
+  if (step.messages.empty()) return copy_us;
+  return copy_us + at_size(step.messages, bytes, [](const MessageWork& work) { return work.us; });
 }
 
 }  // namespace trireme::profile

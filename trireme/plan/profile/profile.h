@@ -97,15 +97,23 @@ struct FileCosts {
   bool operator==(const FileCosts&) const = default;
 };
 
+/// What a message of this many bytes takes of the processor, of both ranks' threads together.
+struct MessageWork {
+  std::int64_t bytes = 0;
+  double us = 0;
+  bool operator==(const MessageWork&) const = default;
+};
+
 /// Costs per element and step of what a rank does outside stages.
 struct StepCosts {
-  double optimizer_ns = 0;      ///< Update of one parameter element.
-  double fold_ns = 0;           ///< Adding one gradient element to a partial sum.
-  double copy_ns_per_byte = 0;  ///< Putting a boundary value into a message, and moving it where
-                                ///< that takes a computing rank's core.
+  double optimizer_ns = 0;             ///< Update of one parameter element.
+  double fold_ns = 0;                  ///< Adding one gradient element to a partial sum.
+  double copy_ns_per_byte = 0;         ///< Putting a boundary value into a message.
   std::optional<FileCosts> file = {};  ///< Where that was to be measured.
   double read_us =
       0;  ///< Reading the samples of a microbatch, where that takes a computing rank's core.
+  std::vector<MessageWork> messages =
+      {};  ///< Moving one, likewise; sizes ascend. Empty where cores are left.
   bool operator==(const StepCosts&) const = default;
 };
 
@@ -170,6 +178,13 @@ double link_us(const Profile& profile, LinkKind kind, std::int64_t bytes, bool b
 inline constexpr std::int64_t kMostSamples = std::int64_t{1} << 22;
 inline constexpr std::int64_t kMostBytes = std::int64_t{1} << 46;
 inline constexpr double kMostAmount = 1e12;
+
+/// What a rank does to hand a boundary value on to another stage of its own.
+double copy_us(const StepCosts& step, std::int64_t bytes);
+
+/// What a rank and another that it sends to do for a message: copy it, and move it (between two measured sizes linear,
+/// beyond them as `link_us`).
+double message_work_us(const StepCosts& step, std::int64_t bytes);
 
 /// What `check` says of a profile alone, without its graph.
 void check_contents(const Profile& profile);

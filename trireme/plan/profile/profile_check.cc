@@ -129,6 +129,23 @@ void check_links(const std::vector<LinkTable>& links) {
   }
 }
 
+void check_step(const StepCosts& step) {
+  check_amount(step.optimizer_ns, "step.optimizer_ns");
+  check_amount(step.fold_ns, "step.fold_ns");
+  check_amount(step.copy_ns_per_byte, "step.copy_ns_per_byte");
+  check_amount(step.read_us, "step.read_us");
+  std::int64_t last = -1;
+  for (std::size_t m = 0; m < step.messages.size(); ++m) {
+    const std::string entry = at("step.messages", m);
+    if (step.messages[m].bytes <= last) fail(entry + ".bytes must ascend from 0");
+    last = step.messages[m].bytes;
+    check_amount(step.messages[m].us, entry + ".us");
+  }
+  if (!step.file) return;
+  check_amount(step.file->write_ns_per_byte, "step.file.write_ns_per_byte");
+  check_amount(step.file->read_ns_per_byte, "step.file.read_ns_per_byte");
+}
+
 }  // namespace
 
 void check_contents(const Profile& profile) {
@@ -149,14 +166,7 @@ void check_contents(const Profile& profile) {
   if (profile.held) check_held(*profile.held);
   if (profile.uncaptured) check_uncaptured(*profile.uncaptured);
   check_links(profile.links);
-  check_amount(profile.step.optimizer_ns, "step.optimizer_ns");
-  check_amount(profile.step.fold_ns, "step.fold_ns");
-  check_amount(profile.step.copy_ns_per_byte, "step.copy_ns_per_byte");
-  check_amount(profile.step.read_us, "step.read_us");
-  if (profile.step.file) {
-    check_amount(profile.step.file->write_ns_per_byte, "step.file.write_ns_per_byte");
-    check_amount(profile.step.file->read_ns_per_byte, "step.file.read_ns_per_byte");
-  }
+  check_step(profile.step);
 }
 
 void check_same_graph(const Profile& profile, const std::string& graph_sha256) {

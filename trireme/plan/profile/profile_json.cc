@@ -130,11 +130,23 @@ Hardware hardware_from_json(const JsonField& field) {
   return hardware;
 }
 
+Json to_json(const MessageWork& work) {
+  return {{"bytes", work.bytes}, {"us", real_to_json(work.us)}};
+}
+
+MessageWork message_work_from_json(const JsonField& field) {
+  JsonObject object(field);
+  const MessageWork work{object.required("bytes").integer(), object.required("us").real()};
+  object.finish();
+  return work;
+}
+
 Json to_json(const StepCosts& step) {
   Json json = {{"optimizer_ns", real_to_json(step.optimizer_ns)},
                {"fold_ns", real_to_json(step.fold_ns)},
                {"copy_ns_per_byte", real_to_json(step.copy_ns_per_byte)}};
   if (step.read_us > 0) json["read_us"] = real_to_json(step.read_us);
+  for (const MessageWork& work : step.messages) json["messages"].push_back(to_json(work));
   if (step.file) {
     json["file"] = {{"write_ns_per_byte", real_to_json(step.file->write_ns_per_byte)},
                     {"read_ns_per_byte", real_to_json(step.file->read_ns_per_byte)}};
@@ -155,6 +167,9 @@ StepCosts step_from_json(const JsonField& field) {
   StepCosts step{object.required("optimizer_ns").real(), object.required("fold_ns").real(),
                  object.required("copy_ns_per_byte").real()};
   if (const auto read = object.optional("read_us")) step.read_us = read->real();
+  if (const auto messages = object.optional("messages")) {
+    step.messages = messages->list(message_work_from_json);
+  }
   if (const auto file = object.optional("file")) step.file = file_from_json(*file);
   object.finish();
   return step;

@@ -169,11 +169,21 @@ std::string reading_text(const StepCosts& step) {
          " us of a computing core";
 }
 
+std::string messages_text(const StepCosts& step) {
+  if (step.messages.empty()) return "";
+  std::string text = "; moving a message takes of computing cores";
+  for (const MessageWork& work : step.messages) {
+    text += (&work == step.messages.data() ? " " : ", ") + fixed(work.us, 1) + " us of " +
+            bytes_text(work.bytes);
+  }
+  return text;
+}
+
 std::string step_text(const Profile& profile) {
   return "\nper element and step: update " + fixed(profile.step.optimizer_ns, 3) + " ns, fold " +
          fixed(profile.step.fold_ns, 3) + " ns; per byte of a message: copy " +
          fixed(profile.step.copy_ns_per_byte, 3) + " ns" + file_text(profile.step) +
-         reading_text(profile.step) + "\n";
+         reading_text(profile.step) + messages_text(profile.step) + "\n";
 }
 
 }  // namespace

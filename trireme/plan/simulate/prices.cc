@@ -89,7 +89,7 @@ class Pricer {
       case schedule::ProcessorWork::kAction:
         return action_us(operation.action);
       case schedule::ProcessorWork::kCopy:
-        return static_cast<double>(message_bytes(operation)) * step().copy_ns_per_byte / 1000;
+        return copy_us(operation);
       case schedule::ProcessorWork::kFold:
         return static_cast<double>(elements(rank).owned) * step().fold_ns / 1000;
       case schedule::ProcessorWork::kFoldTies:
@@ -102,6 +102,13 @@ class Pricer {
         return offloaded_bytes(operation) * step().file.value().read_ns_per_byte / 1000;
     }
     return 0;
+  }
+
+  double copy_us(const Operation& operation) const {
+    const schedule::Channel& channel = program_.channels[operation.channel];
+    const std::int64_t bytes = message_bytes(operation);
+    return channel.from_rank == channel.to_rank ? profile::copy_us(step(), bytes)
+                                                : profile::message_work_us(step(), bytes);
   }
 
   double offloaded_bytes(const Operation& operation) const {

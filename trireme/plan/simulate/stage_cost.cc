@@ -87,20 +87,23 @@ void add_reading(const graph::Graph& planned, const layout::Plan& plan,
 }
 
 void add_messages(const graph::Graph& planned, const layout::Plan& plan,
-                  std::vector<StageCost>& costs) {
+                  const profile::StepCosts& step, std::vector<StageCost>& costs) {
+  const auto send = [&](int from, int to, std::int64_t bytes) {
+    if (bytes == 0) return;
+    const bool stays = layout::position_of(plan, from) == layout::position_of(plan, to);
+    costs[from].sent_bytes += bytes;
+    costs[from].copy_us +=
+        stays ? profile::copy_us(step, bytes) : profile::message_work_us(step, bytes);
+    costs[to].received_bytes += bytes;
+  };
   for (const layout::Crossing& crossing : layout::crossings(planned, plan)) {
     const graph::Value& value = planned.values[crossing.value];
     const std::int64_t bytes = span_bytes(value, plan.batch.microbatch);
     const std::int64_t gradient_bytes =
         crossing.has_gradient ? graph::bytes_at(value, plan.batch.microbatch) : 0;
     for (std::size_t i = 1; i < crossing.stages.size(); ++i) {
-      StageCost& producer = costs[crossing.stages[0]];
-      StageCost& before = costs[crossing.stages[i - 1]];
-      StageCost& consumer = costs[crossing.stages[i]];
-      producer.sent_bytes += bytes;
-      consumer.received_bytes += bytes;
-      consumer.sent_bytes += gradient_bytes;
-      before.received_bytes += gradient_bytes;
+      send(crossing.stages[0], crossing.stages[i], bytes);
+      send(crossing.stages[i], crossing.stages[i - 1], gradient_bytes);
     }
   }
 }
@@ -141,10 +144,7 @@ std::vector<StageCost> stage_costs(const graph::Graph& planned, const layout::Pl
   add_reading(planned, plan, regions, profile.step, costs);
   add_offloads(planned, plan, profile, costs);
   add_folds(planned, plan, profile.step, costs);
-  add_messages(planned, plan, costs);
-  for (StageCost& cost : costs) {
-    cost.copy_us = static_cast<double>(cost.sent_bytes) * profile.step.copy_ns_per_byte / 1000;
-  }
+  add_messages(planned, plan, profile.step, costs);
   return costs;
 }
 

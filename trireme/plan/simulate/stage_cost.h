@@ -28,7 +28,7 @@ struct StageCost {
   double input_us = 0;    ///< I; of a stage that recomputes, with another F, region by region.
   double weight_us = 0;   ///< W: its nodes, and adding the gradients of parameters to the lane's.
   double read_us = 0;  ///< Reading samples beside F, if no stage of its rank before it takes any.
-  double copy_us = 0;  ///< Putting what it sends into messages.
+  double copy_us = 0;  ///< For the messages that it sends: profile::message_work_us.
   std::int64_t received_bytes = 0;  ///< Values and gradients.
   std::int64_t sent_bytes = 0;
   std::int64_t offloaded_bytes = 0;  ///< That a microbatch keeps, where they go to a file.
