@@ -135,8 +135,8 @@ TEST(UnevenRanks, AreNearTheBestOfAllOnRandomProblems) {
     num_uneven += plan.roles[0].is_even() ? 0 : 1;
   }
   EXPECT_GT(num_uneven, 3);
-  EXPECT_LT(gaps.mean(), 0.01);
-  EXPECT_LT(gaps.worst, 0.1);
+  EXPECT_LT(gaps.mean(), 1e-9);
+  EXPECT_LT(gaps.worst, 1e-9);
 }
 
 }  // namespace

@@ -29,8 +29,10 @@ namespace {
 constexpr int kMostRanks = 16;
 constexpr int kMostPositions = 8;
 constexpr std::size_t kMostDivisions = 20'000;  ///< That are looked at, of a number of ranks.
-constexpr std::size_t kMostTried = 8;           ///< Of these, forecast.
-constexpr std::int64_t kMovesOfCuts = 60;       ///< Forecasts of moved cuts.
+constexpr std::size_t kLeastTried = 8;          ///< Of these, forecast.
+constexpr std::size_t kMostTried = 40;          ///< Likewise, where forecasts are cheap.
+constexpr std::size_t kMostImproved = 6;        ///< Of those.
+constexpr int kFarthestMove = 8;                ///< Of a cut, in places where one may fall.
 constexpr std::int64_t kActionsOfNode = 200;    ///< What a node costs in a forecast (judge.cc).
 constexpr std::int64_t kActionsSpent =
     4'000'000;  ///< That all forecasts of a number of ranks play.
@@ -200,28 +202,21 @@ class DivisionPlanner {
   bool has_plan() const { return best_.has_value(); }
   const Candidate& best() const { return *best_; }
 
-  /// Under each schedule that holds as few microbatches as may be active.
-  void begin(const std::vector<std::string>& schedules) {
+  /// Under each schedule that holds as few microbatches as may be active. Counts `left` down by forecasts, as `improve`.
+  void begin(const std::vector<std::string>& schedules, std::int64_t& left) {
+    std::ranges::copy_if(schedules, std::back_inserter(schedules_),
+                         [this](const std::string& schedule) { return holds_as_few(schedule); });
     const std::vector<std::size_t> cuts = cuts_;
-    for (const std::string& schedule : schedules) {
-      if (holds_as_few(schedule)) try_cuts(schedule, cuts);
-    }
+    for (const std::string& schedule : schedules_) try_cuts(schedule, cuts);
+    left -= std::ssize(schedules_);
   }
 
-  /// Moves cuts, one at a time and by less and less, as long as steps become shorter.
-  void improve(std::int64_t most_moves) {
-    for (int width = 8; width > 0; width /= 2) {
-      for (bool has_moved = true; has_moved;) {
-        has_moved = false;
-        for (std::size_t c = 0; c < cuts_.size(); ++c) {
-          for (const int by : {-width, width}) {
-            if (most_moves <= 0) return;
-            const std::optional<std::vector<std::size_t>> moved = with_moved(c, by);
-            if (!moved) continue;
-            --most_moves;
-            has_moved = try_cuts(setting_.schedule, *moved) || has_moved;
-          }
-        }
+  /// Moves cuts, one at a time, under every schedule, until no move makes steps shorter or `left` is 0.
+  void improve(std::int64_t& left) {
+    for (bool has_moved = true; has_moved;) {
+      has_moved = false;
+      for (int width = kFarthestMove; width > 0; --width) {
+        has_moved = improve_by(width, left) || has_moved;
       }
     }
   }
@@ -235,6 +230,22 @@ class DivisionPlanner {
     } catch (const Error&) {
       return false;
     }
+  }
+
+  /// Whether one of the moves by so much was better.
+  bool improve_by(int width, std::int64_t& left) {
+    bool has_moved = false;
+    for (std::size_t c = 0; c < cuts_.size(); ++c) {
+      for (const int by : {-width, width}) {
+        const std::optional<std::vector<std::size_t>> moved = with_moved(c, by);
+        for (const std::string& schedule : schedules_) {
+          if (!moved || left <= 0) break;
+          --left;
+          has_moved = try_cuts(schedule, *moved) || has_moved;
+        }
+      }
+    }
+    return has_moved;
   }
 
   std::optional<std::vector<std::size_t>> with_moved(std::size_t c, int by) const {
@@ -267,13 +278,15 @@ class DivisionPlanner {
   Setting setting_;
   const WorkChain& chain_;
   std::optional<Problem> problem_;
+  std::vector<std::string> schedules_;
   std::vector<std::size_t> cuts_;
   std::optional<Candidate> best_;
   Score score_;
 };
 
 /// Of one number of ranks, the divisions that promise most.
-std::vector<Division> promising(const Problem& whole, const WorkChain& chain, int num_ranks) {
+std::vector<Division> promising(const Problem& whole, const WorkChain& chain, int num_ranks,
+                                std::size_t most) {
   std::vector<double> speeds;
   for (int r = 0; r < num_ranks; ++r) speeds.push_back(whole.topology.ranks[r].speed);
   const Divider divider(chain, whole.options.batch, speeds);
@@ -283,7 +296,7 @@ std::vector<Division> promising(const Problem& whole, const WorkChain& chain, in
     if (std::optional<Division> one = divider.divide(ranks)) divisions.push_back(*std::move(one));
   }
   std::ranges::stable_sort(divisions, {}, &Division::guess_us);
-  divisions.resize(std::min(divisions.size(), kMostTried));
+  divisions.resize(std::min(divisions.size(), most));
   return divisions;
 }
 
@@ -299,17 +312,20 @@ class UnevenPlanner {
   /// Where it is faster than `most_us`.
   std::optional<layout::Plan> plan(int num_ranks, double most_us) const {
     std::vector<std::unique_ptr<DivisionPlanner>> planners;
-    for (const Division& division : promising(whole_, chain_, num_ranks)) {
+    std::int64_t left = num_forecasts(num_ranks);
+    for (const Division& division : promising(whole_, chain_, num_ranks, num_tried(left))) {
       if (division.bound_us >= most_us) continue;
       auto& one = planners.emplace_back(
           std::make_unique<DivisionPlanner>(whole_, setting_, chain_, division));
-      one->begin(schedules_);
+      one->begin(schedules_, left);
       if (!one->has_plan()) planners.pop_back();
     }
     if (planners.empty()) return std::nullopt;
-    DivisionPlanner& best = **std::ranges::min_element(
-        planners, is_better, [](const auto& one) -> const Score& { return one->score(); });
-    best.improve(num_moves(best.problem()));
+    const auto score_of = [](const auto& one) -> const Score& { return one->score(); };
+    std::ranges::stable_sort(planners, is_better, score_of);
+    planners.resize(std::min(planners.size(), kMostImproved));
+    for (const auto& one : planners) one->improve(left);
+    DivisionPlanner& best = **std::ranges::min_element(planners, is_better, score_of);
     const Candidate done = finished(best.problem(), best.best(), most_us);
     const Score score = partition::score(best.problem(), done, {});
     if (score.excess_bytes > 0 || score.primary >= most_us) return std::nullopt;
@@ -317,12 +333,18 @@ class UnevenPlanner {
   }
 
  private:
-  std::int64_t num_moves(const Problem& problem) const {
+  std::int64_t num_forecasts(int num_ranks) const {
     const std::int64_t price =
         kActionsOfNode * static_cast<std::int64_t>(setting_.planned.nodes.size()) +
-        3 * problem.options.batch.num_microbatches() * problem.num_stages;
-    const double most = static_cast<double>(kActionsSpent) * whole_.options.effort;
-    return std::min(kMovesOfCuts, static_cast<std::int64_t>(most) / price);
+        3 * whole_.options.batch.num_microbatches() * std::min(num_ranks, kMostPositions);
+    return static_cast<std::int64_t>(static_cast<double>(kActionsSpent) * whole_.options.effort) /
+           price;
+  }
+
+  /// Divisions: as many as take half of those forecasts.
+  std::size_t num_tried(std::int64_t num_forecasts) const {
+    const auto each = 2 * static_cast<std::int64_t>(schedules_.size());
+    return std::clamp(static_cast<std::size_t>(num_forecasts / each), kLeastTried, kMostTried);
   }
 
   const Problem& whole_;
