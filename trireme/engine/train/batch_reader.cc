@@ -64,18 +64,21 @@ Batch BatchReader::read(const std::vector<data::Sample>& samples, int padded) co
   const auto& fields = source_->fields();
   const data::Lengths lengths = padded_.empty() ? data::Lengths() : padded_[padded];
   std::vector<at::Tensor> tensors;
+  std::vector<std::span<std::byte>> first;  // Where the first sample's fields go.
   for (const data::Field& field : fields) {
     std::vector<std::int64_t> shape = {static_cast<std::int64_t>(samples.size())};
     for (const std::int64_t dim : field.shape_at(lengths)) shape.push_back(dim);
     tensors.push_back(at::empty(shape, record::to_scalar_type(field.dtype)));
+    first.emplace_back(static_cast<std::byte*>(tensors.back().mutable_data_ptr()),
+                       static_cast<std::size_t>(field.num_bytes(lengths)));
   }
   const auto read_one = [&](std::int64_t i) {
     const data::CountedReading counted(parts_.get());
-    std::vector<std::span<std::byte>> places;
-    for (std::size_t f = 0; f < fields.size(); ++f) {
-      const std::int64_t bytes = fields[f].num_bytes(lengths);
-      places.emplace_back(static_cast<std::byte*>(tensors[f].mutable_data_ptr()) + i * bytes,
-                          static_cast<std::size_t>(bytes));
+    thread_local std::vector<std::span<std::byte>>
+        places;  // Of small samples, allocation took longer than reading.
+    places.clear();
+    for (const std::span<std::byte> place : first) {
+      places.emplace_back(place.data() + static_cast<std::size_t>(i) * place.size(), place.size());
     }
     read_padded(samples[static_cast<std::size_t>(i)], lengths, places);
   };
