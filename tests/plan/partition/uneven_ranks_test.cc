@@ -11,6 +11,7 @@
 #include "tests/plans/chain_model.h"
 #include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/layout/plan_check.h"
+#include "trireme/plan/partition/rank_divisions.h"
 #include "trireme/plan/schedule/step_facts.h"
 
 namespace trireme::partition {

@@ -8,7 +8,7 @@
 namespace trireme::partition {
 namespace {
 
-constexpr int kBisections = 60;
+constexpr int kTreeBisections = 60;
 
 /// Elements [begin, end).
 struct Run {
@@ -82,7 +82,7 @@ class TreeCutter {
   std::vector<Run> lightest_runs(const std::vector<Run>& children, int num_runs) const {
     const Run all{children.front().begin, children.back().end};
     double low = 0, high = weight(all);
-    for (int i = 0; i < kBisections; ++i) {
+    for (int i = 0; i < kTreeBisections; ++i) {
       const double middle = (low + high) / 2;
       (std::ssize(filled(children, middle)) <= num_runs ? high : low) = middle;
     }
