@@ -85,7 +85,7 @@ TEST_F(FourNodes, StagesOfARankShareThem) {
   plan.roles[0].placement = {0};
   for (layout::Stage& stage : plan.stages) stage.position = 0;
   EXPECT_EQ(batches_of(b.graph(), plan, 32), Batches({17}));
-  plan.schedule = "simple";  // All forwards of the first, then of the second.
+  plan.schedule.name = "simple";  // All forwards of the first, then of the second.
   EXPECT_EQ(batches_of(b.graph(), plan, 32), Batches({6 + 16}));
 }
 
