@@ -5,6 +5,7 @@
 #include "tests/graphs/graph_builder.h"
 #include "tests/plans/chain_model.h"
 #include "trireme/plan/schedule/schedules.h"
+#include "trireme/plan/schedule/step_facts.h"
 
 namespace trireme::simulate {
 namespace {
