@@ -33,6 +33,8 @@ struct RangeRules {
       {};  ///< By stage: times that its work takes, in the slowest replica; empty: 1.
   std::int64_t constant_bytes = 0;  ///< Batch, frozen parameters: whatever the stage.
   simulate::MemoryOptions memory;
+  bool has_passing =
+      true;  ///< What passes inside a forward or backward is counted; that takes a while to find.
 };
 
 /// What DP minimises and what it limits.
