@@ -177,8 +177,10 @@ std::vector<Planner::Proposal> Planner::proposals() const {
 
 void Planner::search(int num_stages) {
   const auto& pinned = problem_.options.copied_nodes;
-  for (const std::string& schedule : schedules_) {
-    try_setting(num_stages, setting(schedule, {{}, pinned.value_or(std::vector<graph::NodeId>())}));
+  // Those with less idle time first: where ranks share cores, others are left out that are far from them.
+  for (auto schedule = schedules_.rbegin(); schedule != schedules_.rend(); ++schedule) {
+    try_setting(num_stages,
+                setting(*schedule, {{}, pinned.value_or(std::vector<graph::NodeId>())}));
   }
   try_node_orders(num_stages);
   if (!pinned && num_stages > 1 && best_of(num_stages) != nullptr) try_copies(num_stages);
