@@ -146,18 +146,23 @@ Graph reordered(const Graph& graph, std::span<const NodeId> order, std::span<con
   if (const std::string reason = why_not_in_order(graph, order, copied); !reason.empty()) {
     throw Error(ErrorKind::kInvalidArgument, "the order of nodes cannot be had: " + reason);
   }
-  const std::unordered_map<NodeId, int> positions = node_positions(graph);
   Graph result = graph;
-  const auto put_in_order = [&](const Graph& from, Graph& to) {
-    for (std::size_t p = 0; p < order.size(); ++p) {
-      to.nodes[p] = from.nodes[positions.at(order[p])];
-    }
-  };
-  put_in_order(graph, result);
-  for (std::size_t s = 0; s < graph.shorter.size(); ++s) {
-    put_in_order(graph.shorter[s], result.shorter[s]);
-  }
+  put_in_order(result, order);
   return result;
+}
+
+void put_in_order(Graph& graph, std::span<const NodeId> order) {
+  const std::unordered_map<NodeId, int> positions = node_positions(graph);
+  std::vector<int> from;
+  for (const NodeId id : order) from.push_back(positions.at(id));
+  const auto move_nodes = [&from](Graph& one) {
+    std::vector<Node> nodes;
+    nodes.reserve(from.size());
+    for (const int position : from) nodes.push_back(std::move(one.nodes[position]));
+    one.nodes = std::move(nodes);
+  };
+  move_nodes(graph);
+  for (Graph& shorter : graph.shorter) move_nodes(shorter);
 }
 
 }  // namespace trireme::graph

@@ -37,4 +37,7 @@ std::string why_not_in_order(const Graph& graph, std::span<const NodeId> order,
 Graph reordered(const Graph& graph, std::span<const NodeId> order,
                 std::span<const NodeId> copied = {});
 
+/// Likewise of the graph itself, and unchecked: `order` is known to be one in which its nodes can run. No node is copied.
+void put_in_order(Graph& graph, std::span<const NodeId> order);
+
 }  // namespace trireme::graph

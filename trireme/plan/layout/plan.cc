@@ -84,13 +84,17 @@ int num_microbatches_of_replica(const Plan& plan) {
 }
 
 graph::Graph planned_graph(const graph::Graph& recorded, const Plan& plan) {
-  if (plan.node_order.empty()) {
-    return plan.copied_nodes.empty() ? recorded
-                                     : graph::copy_to_consumers(recorded, plan.copied_nodes);
+  return planned_graph(recorded, plan.node_order, plan.copied_nodes);
+}
+
+graph::Graph planned_graph(const graph::Graph& recorded, std::span<const graph::NodeId> node_order,
+                           std::span<const graph::NodeId> copied_nodes) {
+  if (node_order.empty()) {
+    return copied_nodes.empty() ? recorded : graph::copy_to_consumers(recorded, copied_nodes);
   }
-  graph::Graph in_order = graph::reordered(recorded, plan.node_order, plan.copied_nodes);
-  return plan.copied_nodes.empty() ? std::move(in_order)
-                                   : graph::copy_to_consumers(in_order, plan.copied_nodes);
+  graph::Graph in_order = graph::reordered(recorded, node_order, copied_nodes);
+  return copied_nodes.empty() ? std::move(in_order)
+                              : graph::copy_to_consumers(in_order, copied_nodes);
 }
 
 std::int64_t largest_peak_bytes(const PeakBytes& peak_bytes) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -131,6 +132,10 @@ int num_microbatches_of_replica(const Plan& plan);
 ///
 /// Errors   those of graph::reordered and graph::copy_to_consumers.
 graph::Graph planned_graph(const graph::Graph& recorded, const Plan& plan);
+
+/// Likewise of a plan with this order, empty for the recorded one, and these copies.
+graph::Graph planned_graph(const graph::Graph& recorded, std::span<const graph::NodeId> node_order,
+                           std::span<const graph::NodeId> copied_nodes);
 
 /// All kinds together, of the rank that has most; 0 where there is none. A sum that a 64-bit number
 /// does not hold is its largest.

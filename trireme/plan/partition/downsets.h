@@ -11,9 +11,9 @@ namespace trireme::partition {
 
 struct DownsetRules {
   int num_stages = 1;
-  std::vector<double> slowness;         ///< By stage: times that its work takes.
-  double most_us = 0;                   ///< Stages that take as long are of no use.
-  std::int64_t most_steps = 2'000'000;  ///< Of the search; more and it gives up.
+  std::vector<double> slowness;       ///< By stage: times that its work takes.
+  double most_us = 0;                 ///< Stages that take as long are of no use.
+  std::int64_t most_steps = 500'000;  ///< Of the search; more and it gives up.
 };
 
 /// Blocks by stage whose slowest stage is fastest, over all orders of the blocks and all cuts of these; nothing where every

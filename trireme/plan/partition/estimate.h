@@ -50,6 +50,9 @@ class Estimator {
 
   bool splits_backwards() const { return splits_; }
 
+  /// Whether ranks share cores: steps cost more to estimate, and differ less.
+  bool is_crowded() const { return crowded_clock_.has_value(); }
+
   /// Actions that a step plays, as a measure of what it costs to estimate.
   std::int64_t num_actions() const;
 

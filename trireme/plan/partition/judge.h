@@ -46,6 +46,8 @@ class Judge {
   /// What was spent since `begin`, in actions that were played.
   std::int64_t spent() const { return spent_; }
 
+  bool is_crowded() const { return estimator_.is_crowded(); }
+
   /// What one score costs.
   std::int64_t price() const;
 

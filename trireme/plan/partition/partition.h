@@ -80,7 +80,8 @@ layout::Plan partition(const graph::Graph& recorded, const profile::Profile& pro
 /// Where `may_join`, plans whose positions have different numbers of ranks too, if they are faster (uneven_ranks.h).
 ///
 /// Where ranks may stay idle, whatever fewer ranks could have is considered: one rank more, after the same others, never
-/// gives a longer step, but for steps of more than 8 stages, whose search ends early.
+/// gives a longer step, but for steps of more than 8 stages, whose search ends early. Where stages may have to save memory,
+/// that is so because fewer ranks are planned for too, unless no plan for them can be faster.
 ///
 /// options    as for `partition`; `replicas` 0 asks for this search, another number is taken as it
 ///            is.

@@ -4,11 +4,14 @@
 #include <utility>
 
 #include "trireme/error.h"
+#include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/partition/candidate.h"
+#include "trireme/plan/partition/estimate.h"
 #include "trireme/plan/partition/fitting_changes.h"
 #include "trireme/plan/partition/partition.h"
 #include "trireme/plan/partition/planner.h"
 #include "trireme/plan/partition/uneven_ranks.h"
+#include "trireme/plan/profile/profile.h"
 #include "trireme/plan/schedule/step_facts.h"
 #include "trireme/plan/topology/topology_json.h"
 
@@ -42,13 +45,15 @@ std::vector<int> possible_replicas(const PartitionOptions& options, int num_rank
 
 namespace {
 
+constexpr double kRounding = 1 + 1e-9;
+
 std::int64_t peak_bytes(const layout::Plan& plan) {
   return layout::largest_peak_bytes(plan.prediction->peak_bytes);
 }
 
 /// Steps that the objective `memory` may take; with room for rounding between units.
 double limit_ms(const PartitionOptions& options) {
-  return options.fastest_us * options.max_slowdown / 1000 * (1 + 1e-9);
+  return options.fastest_us * options.max_slowdown / 1000 * kRounding;
 }
 
 bool is_better_plan(const layout::Plan& plan, const layout::Plan& than, Objective objective) {
@@ -103,6 +108,26 @@ Tried try_replicas(const graph::Graph& recorded, const profile::Profile& profile
   return tried;
 }
 
+/// Whether a rank has room for everything several times over, so that no plan is short of memory: for the whole model, all
+/// tensors of all microbatches, and messages of as many bytes.
+bool surely_fits_anywhere(const graph::Graph& recorded, const profile::Profile& profile,
+                          const topology::Topology& topology, PartitionOptions options) {
+  constexpr std::int64_t kTimes =
+      6;  // Three for stage and messages; a plan is tight with less than half of the memory left.
+  options.replicas = options.stages_per_rank = 1;
+  options.shard_state = options.shard_parameters = false;
+  options.active_microbatches = 0;
+  std::int64_t limit = options.device_memory_bytes;
+  for (const topology::RankPlace& rank : topology.ranks) {
+    if (options.device_memory_bytes == 0)
+      limit = limit == 0 ? rank.memory_bytes : std::min(limit, rank.memory_bytes);
+  }
+  const Problem problem{recorded, profile, topology, options, graph::graph_sha256(recorded)};
+  // All forwards come first: as many microbatches are held as any schedule holds.
+  const Setting setting{"simple", {}, recorded};
+  return Estimator(problem, setting).surely_fits({}, {limit / kTimes});
+}
+
 /// Ranks that the plan uses x its step.
 double cost_of(const layout::Plan& plan) {
   return layout::train_role(plan).num_ranks() * plan.prediction->step_ms;
@@ -132,10 +157,10 @@ bool can_be_joined(const Tried& tried) {
   return tried.best || (tried.failure && tried.failure->kind() == ErrorKind::kResourceExhausted);
 }
 
-/// As `partition_over_replicas`, without advice where nothing fits.
-layout::Plan best_over_replicas(const graph::Graph& recorded, const profile::Profile& profile,
-                                const topology::Topology& topology,
-                                const PartitionOptions& options) {
+/// The best plan that a search for all ranks finds.
+layout::Plan searched_over_replicas(const graph::Graph& recorded, const profile::Profile& profile,
+                                    const topology::Topology& topology,
+                                    const PartitionOptions& options) {
   const bool is_cost = options.objective == Objective::kCost;
   if (options.replicas != 0 && !is_cost) return partition(recorded, profile, topology, options);
   PartitionOptions asked = options;
@@ -157,6 +182,55 @@ layout::Plan best_over_replicas(const graph::Graph& recorded, const profile::Pro
   if (tried.failure) throw Error(*tried.failure);
   throw Error(ErrorKind::kInvalidArgument,
               "partition: " + no_replicas(options, static_cast<int>(topology.ranks.size())));
+}
+
+/// Whether fewer ranks may have a faster plan than `best`. Where stages need not save memory, the search for all ranks has all
+/// that one for fewer has; else it depends on what else was found which stages save some. Surely not, where it says no.
+bool may_be_faster_on_fewer(const graph::Graph& recorded, const profile::Profile& profile,
+                            const topology::Topology& topology, const PartitionOptions& options,
+                            const std::optional<layout::Plan>& best) {
+  const bool may_save = options.recompute == Recompute::kAuto || options.offload == Offload::kAuto;
+  const bool may_leave =
+      options.may_idle && options.stages == 0 && options.objective == Objective::kSpeed;
+  if (!may_save || !may_leave || topology.ranks.size() < 2) return false;
+  if (!best) return true;
+  double work_us = 0, speed = 0;
+  for (const profile::NodeTime& time : profile::node_times(profile, recorded)) {
+    work_us += time.forward_us + time.backward_us();
+  }
+  for (std::size_t r = 0; r + 1 < topology.ranks.size(); ++r) speed += topology.ranks[r].speed;
+  const auto m = static_cast<double>(options.batch.num_microbatches());
+  if (m * work_us / speed > best->prediction->step_ms * 1000 * kRounding) return false;
+  return !surely_fits_anywhere(recorded, profile, topology, options);
+}
+
+/// As `partition_over_replicas`, without advice where nothing fits.
+layout::Plan best_over_replicas(const graph::Graph& recorded, const profile::Profile& profile,
+                                const topology::Topology& topology,
+                                const PartitionOptions& options) {
+  std::optional<layout::Plan> best;
+  std::optional<Error> failure;
+  try {
+    best = searched_over_replicas(recorded, profile, topology, options);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kResourceExhausted) throw;
+    failure = error;
+  }
+  if (may_be_faster_on_fewer(recorded, profile, topology, options, best)) {
+    topology::Topology fewer = topology;
+    fewer.ranks.pop_back();
+    try {
+      layout::Plan plan = best_over_replicas(recorded, profile, fewer, options);
+      if (!best || is_better_plan(plan, *best, options.objective)) {
+        plan.topology_sha256 = topology::topology_sha256(topology);
+        best = std::move(plan);
+      }
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kResourceExhausted) throw;
+    }
+  }
+  if (!best) throw Error(*failure);
+  return *std::move(best);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "trireme/plan/partition/rank_orders.h"
 #include "trireme/plan/partition/stage_copies.h"
 #include "trireme/plan/schedule/schedules.h"
+#include "trireme/plan/simulate/crowded_cores.h"
 
 namespace trireme::partition {
 namespace {
@@ -177,8 +178,10 @@ std::vector<Planner::Proposal> Planner::proposals() const {
 
 void Planner::search(int num_stages) {
   const auto& pinned = problem_.options.copied_nodes;
-  for (const std::string& schedule : schedules_) {
-    try_setting(num_stages, setting(schedule, {{}, pinned.value_or(std::vector<graph::NodeId>())}));
+  // Those with less idle time first: where ranks share cores, others are left out that are far from them.
+  for (auto schedule = schedules_.rbegin(); schedule != schedules_.rend(); ++schedule) {
+    try_setting(num_stages,
+                setting(*schedule, {{}, pinned.value_or(std::vector<graph::NodeId>())}));
   }
   try_node_orders(num_stages);
   if (!pinned && num_stages > 1 && best_of(num_stages) != nullptr) try_copies(num_stages);
@@ -328,8 +331,12 @@ Search& Planner::search_of(const Best& tried) {
   if (!search) {
     const Setting& chosen = *settings_[tried.setting];
     SearchEffort effort = search_effort(problem_.options.effort);
-    // Copies begin from good cuts, and there may be many groups of them.
-    if (!chosen.copied_nodes.empty()) effort.moves /= 4;
+    const int num_ranks =
+        tried.num_stages / problem_.options.stages_per_rank * problem_.options.replicas;
+    // Copies begin from good cuts, and there may be many groups of them. So do orders; where ranks share cores, that is dear.
+    const bool is_crowded_order = !chosen.node_order.empty() &&
+                                  !simulate::crowded_cores(problem_.topology, num_ranks).empty();
+    if (!chosen.copied_nodes.empty() || is_crowded_order) effort.moves /= 4;
     search = std::make_unique<Search>(problem(tried), chosen, effort);
   }
   return *search;

@@ -61,11 +61,8 @@ const graph::Graph& Planner::graph_after(const Passes& passes) {
   for (const auto& known : graphs_) {
     if (known->passes == passes) return known->graph;
   }
-  layout::Plan plan;
-  plan.node_order = passes.node_order;
-  plan.copied_nodes = passes.copied;
-  graphs_.push_back(std::make_unique<PassedGraph>(
-      PassedGraph{passes, layout::planned_graph(problem_.recorded, plan)}));
+  graphs_.push_back(std::make_unique<PassedGraph>(PassedGraph{
+      passes, layout::planned_graph(problem_.recorded, passes.node_order, passes.copied)}));
   return graphs_.back()->graph;
 }
 

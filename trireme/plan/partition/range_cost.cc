@@ -1,7 +1,6 @@
 #include "trireme/plan/partition/range_cost.h"
 
 #include <algorithm>
-#include <set>
 
 #include "trireme/base/check.h"
 #include "trireme/error.h"
@@ -26,6 +25,12 @@ namespace {
 using graph::ValueId;
 
 constexpr std::int64_t kAlignmentBytes = 64;  // Of slots in a bucket.
+
+/// Ascending, without repeats.
+void keep_once(std::vector<int>& numbers) {
+  std::ranges::sort(numbers);
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+}
 
 }  // namespace
 
@@ -105,7 +110,8 @@ void RangeCost::read_values() {
 void RangeCost::read_nodes(const profile::Profile& profile) {
   const auto times = profile::node_times(profile, graph_);
   const auto costs = profile::node_costs(profile, graph_);
-  const auto passing = simulate::passing_bytes(graph_, profile, rules_.microbatch);
+  std::vector<std::int64_t> passing(graph_.nodes.size());
+  if (rules_.has_passing) passing = simulate::passing_bytes(graph_, profile, rules_.microbatch);
   const auto samples = simulate::sample_uses(graph_);
   nodes_.resize(graph_.nodes.size());
   for (std::size_t p = 0; p < nodes_.size(); ++p) {
@@ -118,32 +124,31 @@ void RangeCost::read_nodes(const profile::Profile& profile) {
     node.passing_bytes = passing[p];
     node.samples = samples[p];
     const std::vector<ValueId> inputs = graph::input_values(from);
-    std::set<int> distinct, viewed, fresh, saved;
+    std::vector<int> viewed;
     for (const ValueId id : inputs) {
       const graph::Value& input = graph_.values[id];
-      viewed.insert(storages_.at(input.storage_id));
+      viewed.push_back(storages_.at(input.storage_id));
       if (input.source == graph::ValueSource::kParameter && !input.requires_grad) {
         node.frozen.push_back(id);
       }
       if (values_[id].producer < 0) continue;
-      distinct.insert(id);
+      node.inputs.push_back(id);
       values_[id].last_use = static_cast<int>(p);
     }
     for (const ValueId id : from.outputs) {
       if (id < 0 || graph_.values[id].producer != from.id) continue;
       node.made.push_back(id);
-      if (!viewed.contains(values_[id].storage)) fresh.insert(values_[id].storage);
+      const int storage = values_[id].storage;
+      if (std::ranges::find(viewed, storage) == viewed.end()) node.fresh.push_back(storage);
     }
     for (const int index : costs[p]->saved_inputs) {
-      saved.insert(storages_.at(graph_.values[inputs[index]].storage_id));
+      node.saved.push_back(storages_.at(graph_.values[inputs[index]].storage_id));
     }
     for (const int index : costs[p]->saved_outputs) {
       const ValueId id = from.outputs[index];
-      if (id >= 0) saved.insert(storages_.at(graph_.values[id].storage_id));
+      if (id >= 0) node.saved.push_back(storages_.at(graph_.values[id].storage_id));
     }
-    node.inputs.assign(distinct.begin(), distinct.end());
-    node.fresh.assign(fresh.begin(), fresh.end());
-    node.saved.assign(saved.begin(), saved.end());
+    for (std::vector<int>* places : {&node.inputs, &node.fresh, &node.saved}) keep_once(*places);
   }
 }
 

@@ -35,6 +35,8 @@ struct RangeRules {
   std::int64_t batch_bytes = 0;     ///< Samples of a microbatch.
   std::int64_t constant_bytes = 0;  ///< Buffers, constants: whatever the stage.
   simulate::MemoryOptions memory;
+  bool has_passing =
+      true;  ///< What passes inside a forward or backward is counted; that takes a while to find.
 };
 
 /// What DP minimises and what it limits.

@@ -16,8 +16,8 @@ namespace trireme::partition {
 namespace {
 
 constexpr int kMaxTightenings = 6;
-/// Moves go by every distance up to this, then by ever larger ones.
-constexpr int kNear = 40;
+/// Moves go by every distance up to this, then by ever larger ones; less where ranks share cores.
+constexpr int kNear = 40, kNearCrowded = 6;
 /// Starts from which moves are tried.
 constexpr std::size_t kMaxClimbs = 4, kMaxShortClimbs = 8;
 /// Powers by which starts spread their cuts.
@@ -28,6 +28,11 @@ constexpr std::ptrdiff_t kMostPlaces = 120;
 constexpr std::size_t kShort = 12;
 /// A start that is further from the incumbent than this does not reach it.
 constexpr double kFar = 1.3;
+/// Likewise the best start where ranks share cores: cores are busy whatever the cuts.
+constexpr double kFarCrowded = 1.025;
+/// Parts of what moves may cost that each climb, and the best ones once more, may spend there.
+constexpr std::int64_t kCrowdedPart = 6, kBestCrowdedPart = 2;
+constexpr std::size_t kBestCrowded = 2;
 /// Parts of the allowed slowdown that the slowest stage may take, tried in turn.
 constexpr std::array kSlowdownParts = {1.0, 0.75, 0.5, 0.25, 0.0};
 
@@ -65,18 +70,32 @@ std::optional<Search::Found> Search::find(const Goal& goal, const std::vector<Cu
   Found best = found.front();
   const bool is_short = static_cast<std::size_t>(problem_.num_stages) <= kShort;
   const std::size_t num_climbs = std::min(is_short ? kMaxShortClimbs : kMaxClimbs, found.size());
-  for (std::size_t i = 0; i < num_climbs; ++i) {
-    const Score& score = found[i].score;
-    if (goal.objective == Objective::kSpeed && incumbent &&
-        score.excess_bytes >= incumbent->excess_bytes &&
-        score.primary > kFar * incumbent->primary) {
-      break;
+  const auto is_far = [&](const Score& score, double far) {
+    return goal.objective == Objective::kSpeed && incumbent &&
+           score.excess_bytes >= incumbent->excess_bytes &&
+           score.primary > far * incumbent->primary;
+  };
+  const bool is_crowded = judge_.is_crowded();
+  std::size_t num_climbed = 0;
+  if (!is_crowded || !is_far(best.score, kFarCrowded)) {
+    for (; num_climbed < num_climbs && !is_far(found[num_climbed].score, kFar); ++num_climbed) {
+      Found& one = found[num_climbed];
+      improve(one, is_crowded ? kCrowdedPart * kMaxClimbs : kMaxClimbs);
+      if (judge_.is_less(one, best)) best = one;
     }
-    improve(found[i]);
-    if (judge_.is_less(found[i], best)) best = found[i];
   }
+  if (is_crowded) climb_on({found.begin(), found.begin() + num_climbed}, best);
   best.score = judge_.score(best.cuts);
   return best;
+}
+
+/// Of what short climbs have found, from the best.
+void Search::climb_on(std::vector<Found> climbed, Found& best) {
+  std::ranges::stable_sort(climbed, {}, &Found::score);
+  for (std::size_t i = 0; i < std::min(kBestCrowded, climbed.size()); ++i) {
+    improve(climbed[i], kBestCrowdedPart * kMaxClimbs);
+    if (judge_.is_less(climbed[i], best)) best = climbed[i];
+  }
 }
 
 std::optional<double> Search::step_us(const Cuts& cuts) {
@@ -179,8 +198,9 @@ std::optional<Search::Cuts> Search::least_memory(double max_stage_us) {
   return chain->cuts;
 }
 
-void Search::improve(Found& best) {
-  const std::int64_t until = judge_.spent() + effort_.moves / static_cast<std::int64_t>(kMaxClimbs);
+/// part   of the effort is spent: its inverse.
+void Search::improve(Found& best, std::int64_t part) {
+  const std::int64_t until = judge_.spent() + effort_.moves / part;
   do {
     move(best, until);
   } while (place_pairs(best, until));
@@ -237,7 +257,10 @@ void Search::move(Found& best, std::int64_t until) {
 std::vector<CutMove> Search::moves() const {
   std::vector<int> distances;
   const int furthest = static_cast<int>(places_.all().size());
-  for (int d = 1; d < furthest; d = d < kNear ? d + 1 : d + d / 4) distances.push_back(d);
+  const int near = judge_.is_crowded() ? kNearCrowded : kNear;
+  for (int d = 1; d < furthest; d = d < near ? d + 1 : d + d / (judge_.is_crowded() ? 2 : 4)) {
+    distances.push_back(d);
+  }
   const auto num_cuts = static_cast<std::size_t>(problem_.num_stages) - 1;
   std::vector<std::size_t> lengths = {1, 2};
   if (num_cuts <= kShort) {

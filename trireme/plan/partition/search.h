@@ -53,7 +53,8 @@ class Search {
   std::vector<Cuts> starts(const Goal& goal);
   std::vector<Cuts> fastest();
   std::optional<Cuts> least_memory(double max_stage_us);
-  void improve(Found& best);
+  void improve(Found& best, std::int64_t part);
+  void climb_on(std::vector<Found> climbed, Found& best);
   void move(Found& best, std::int64_t until);
   bool place_pairs(Found& best, std::int64_t until);
   bool place_pair(Found& best, std::size_t first, std::int64_t until);

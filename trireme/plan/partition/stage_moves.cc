@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <set>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -10,24 +11,35 @@
 #include "trireme/plan/partition/block_graph.h"
 #include "trireme/plan/partition/judge.h"
 #include "trireme/plan/partition/stage_ways.h"
+#include "trireme/plan/simulate/crowded_cores.h"
 
 namespace trireme::partition {
 namespace {
 
 /// All graphs that are tried have about so many nodes together.
-constexpr std::int64_t kMostNodes = 15'000;
+constexpr std::int64_t kMostNodes = 15'000, kMostNodesCrowded = 4'000;
 constexpr std::int64_t kLeastMoves = 8, kMostMoves = 200, kMostWays = 1000;
 constexpr std::size_t kKeptWays = 100;  ///< For the other schedules.
 /// Of an even stage's work. Blocks with less are not moved.
 constexpr double kWorthMoving = 0.01;
 
+bool is_crowded(const Problem& problem) {
+  const int num_ranks = problem.num_positions() * problem.options.replicas;
+  return !simulate::crowded_cores(problem.topology, num_ranks).empty();
+}
+
 class StageMover {
  public:
   StageMover(const Problem& problem, const Setting& setting, const BlockGraph& graph,
              const Goal& goal)
-      : problem_(problem), setting_(setting), graph_(graph), goal_(goal) {
+      : problem_(problem),
+        setting_(setting),
+        graph_(graph),
+        planned_(problem.recorded),
+        goal_(goal) {
     const auto num_nodes = static_cast<std::int64_t>(problem.recorded.nodes.size());
-    num_left_ = std::clamp(kMostNodes / num_nodes, kLeastMoves, kMostMoves);
+    if (is_crowded(problem)) most_nodes_ = kMostNodesCrowded;
+    num_left_ = std::clamp(most_nodes_ / num_nodes, kLeastMoves, kMostMoves);
     for (const BlockGraph::Block& block : graph.blocks()) least_us_ += block.work_us;
     least_us_ *= kWorthMoving / problem.num_stages;
   }
@@ -62,8 +74,12 @@ class StageMover {
     bool has_found = false;
     for (const StageWay& way : *promising) {
       if (is_too_slow(way) || !known_.insert(way).second) continue;
-      const Score now = score_of(way);
-      has_found = take_if_better(way, now) || has_found;
+      const Tried one(*this, way);
+      const Score now = one.quick_score();
+      if (is_better(now, best_)) {
+        take(way, one.score());
+        has_found = true;
+      }
       tried.emplace_back(now, way);
     }
     if (are_known) return has_found;
@@ -78,7 +94,7 @@ class StageMover {
   std::vector<StageWay> listed_ways() const {
     const auto num_nodes = static_cast<std::int64_t>(problem_.recorded.nodes.size());
     const auto num_kept = static_cast<std::size_t>(
-        std::clamp<std::int64_t>(kMostNodes / num_nodes, kLeastMoves, kMostWays));
+        std::clamp<std::int64_t>(most_nodes_ / num_nodes, kLeastMoves, kMostWays));
     const bool has_bound = best_.excess_bytes <= 0;
     return promising_ways(
         problem_, setting_, graph_,
@@ -135,7 +151,12 @@ class StageMover {
     if (moved_us < least_us_ || has_empty_stage(stages) || is_too_slow(stages)) return false;
     if (!known_.insert(stages).second) return false;
     --num_left_;
-    return take_if_better(stages, score_of(stages));
+    const Tried one(*this, stages);
+    if (!one.may_be_better(best_)) return false;
+    const Score now = one.score();
+    if (!is_better(now, best_)) return false;
+    take(stages, now);
+    return true;
   }
 
   bool has_empty_stage(const StageWay& stages) const {
@@ -159,20 +180,42 @@ class StageMover {
     return most_us > (is_speed ? best_.primary : goal_.max_step_us);
   }
 
-  Score score_of(const StageWay& stages) const {
-    const std::vector<graph::NodeId> order = nodes_of(graph_, stages, problem_.num_stages);
-    const graph::Graph planned = graph::reordered(problem_.recorded, order);
-    const Setting setting{setting_.schedule, {}, planned, order};
-    Judge judge(problem_, setting);
-    judge.begin(goal_);
-    return judge.score(cuts_of(graph_, stages, problem_.num_stages));
+  const graph::Graph& in_order(std::span<const graph::NodeId> order) const {
+    graph::put_in_order(planned_, order);
+    return planned_;
   }
 
-  bool take_if_better(const StageWay& stages, const Score& now) {
-    if (!is_better(now, best_)) return false;
+  /// The graph in an order in which these are its stages. One at a time.
+  class Tried {
+   public:
+    Tried(const StageMover& mover, const StageWay& stages)
+        : order_(nodes_of(mover.graph_, stages, mover.problem_.num_stages)),
+          setting_{mover.setting_.schedule, {}, mover.in_order(order_), order_},
+          judge_(mover.problem_, setting_),
+          cuts_(cuts_of(mover.graph_, stages, mover.problem_.num_stages)) {
+      judge_.begin(mover.goal_);
+    }
+
+    Score score() const { return judge_.score(cuts_); }
+
+    /// Where they surely fit, the peak is left open.
+    Score quick_score() const { return judge_.quickly_scored(cuts_).score; }
+
+    /// Surely not, where it says no.
+    bool may_be_better(const Score& best) const {
+      return judge_.better(cuts_, {{}, best}).has_value();
+    }
+
+   private:
+    std::vector<graph::NodeId> order_;
+    Setting setting_;
+    mutable Judge judge_;
+    std::vector<int> cuts_;
+  };
+
+  void take(const StageWay& stages, const Score& now) {
     best_ = now;
     stage_of_ = stages;
-    return true;
   }
 
   std::vector<graph::NodeId> nodes() const {
@@ -182,12 +225,13 @@ class StageMover {
   const Problem& problem_;
   const Setting& setting_;
   const BlockGraph& graph_;
+  mutable graph::Graph planned_;  ///< In the order that was tried last.
   Goal goal_;
   double least_us_ = 0;  ///< What has to be moved.
   StageWay stage_of_;
   std::set<StageWay> known_;
   Score best_;
-  std::int64_t num_left_ = 0;
+  std::int64_t most_nodes_ = kMostNodes, num_left_ = 0;
 };
 
 }  // namespace

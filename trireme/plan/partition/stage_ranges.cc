@@ -32,10 +32,19 @@ RangeRules range_rules(const Problem& problem, const Setting& setting) {
   return rules;
 }
 
+namespace {
+
+RangeRules without_passing(RangeRules rules) {
+  rules.has_passing = false;
+  return rules;
+}
+
+}  // namespace
+
 StageRanges::StageRanges(const Problem& problem, const Setting& setting, const RangeRules& rules)
     : problem_(problem),
       graph_(setting.planned),
-      cost_(setting.planned, problem.profile, rules, RangeGoal::kTime),
+      cost_(setting.planned, problem.profile, without_passing(rules), RangeGoal::kTime),
       times_(profile::node_times(problem.profile, setting.planned)),
       samples_(simulate::sample_uses(setting.planned)) {
   read_uses();

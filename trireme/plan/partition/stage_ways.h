@@ -21,8 +21,8 @@ std::vector<int> cuts_of(const BlockGraph& graph, const StageWay& way, int num_s
 struct WayRules {
   double most_us = kUnlimited;  ///< Steps that surely take longer are left out.
   std::size_t num_kept = 1000;  ///< By each of the two estimates.
-  std::int64_t most_tried =
-      2'000'000;  ///< Blocks that are given to stages; after that the rest is not looked at.
+  std::int64_t most_steps =
+      4'000'000;  ///< Blocks that are given to stages, times those of the graph; then it gives up.
 };
 
 /// Of all ways to give blocks to stages those whose steps promise to be shortest, the best first. A step is taken to last, for
@@ -34,8 +34,9 @@ struct WayRules {
 /// alone: stages may run cheap nodes again instead of waiting for messages. Memory is not looked at.
 ///
 /// setting   of the recorded graph, without copied nodes.
-/// Returns   nothing where there are too many ways to list.
-/// Cost      that of SetCost for all ways that no bound leaves out.
+/// Returns   of too many ways to look at all, those whose steps are below a limit, up to which all were looked at; there may be none.
+/// Cost      that of SetCost for all ways that no bound leaves out: stages that are too long as far as they are known, and
+///           blocks without a stage that the stages they can still be in have no room for.
 std::vector<StageWay> promising_ways(const Problem& problem, const Setting& setting,
                                      const BlockGraph& graph, const WayRules& rules);
 
