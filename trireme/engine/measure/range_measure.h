@@ -15,8 +15,8 @@ namespace trireme::measure {
 /// node_us   time of each node.
 std::optional<int> middle_cut(const graph::Graph& graph, std::span<const double> node_us);
 
-/// Times ranges as the stages that they would be: forward and backward of one microbatch, medians
-/// over repeats and ranks.
+/// Times ranges as the stages that they would be: forward and backward of one microbatch, means
+/// over repeats, of which the median over ranks.
 ///
 /// Gradients of parameters are dropped as they come: folding them is no part of the times
 /// (profile::StepCosts::fold_ns is its price), nor are copies of what crosses a cut.
@@ -26,7 +26,7 @@ std::optional<int> middle_cut(const graph::Graph& graph, std::span<const double>
 std::vector<profile::RangeTime> measure_ranges(const Subject& subject, RangeRuns& runs,
                                                const RepeatOptions& options);
 
-/// How much longer the ranges take where they are not captured: medians over repeats and ranks, in turns. Nothing where
+/// How much longer the ranges take where they are not captured: likewise, in turns. Nothing where
 /// none of `runs` is captured.
 std::optional<profile::UncapturedTimes> measure_uncaptured(const Subject& subject, RangeRuns& runs,
                                                            std::span<const int> cuts,
