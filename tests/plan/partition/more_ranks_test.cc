@@ -5,6 +5,7 @@
 #include <random>
 
 #include "tests/plans/chain_model.h"
+#include "trireme/error.h"
 #include "trireme/plan/partition/partition.h"
 
 namespace trireme::partition {
@@ -66,6 +67,32 @@ TEST(MoreRanks, SeveralStagesOnARankMayLeaveRanks) {
   const layout::Plan plan = partition(model.graph, model.profile, make_topology(3), options);
   EXPECT_EQ(plan.stages.size(), 2U);
   EXPECT_EQ(layout::train_role(plan).mesh.pipeline, 1);
+}
+
+/// What was asked of two ranks cannot be asked of one; the answer is that of two.
+TEST(MoreRanks, WhatFewerCannotDoIsNoError) {
+  const Model model = make_chain(std::vector<ChainNode>(4, {10, 10, 10, 1, 1000}));
+  topology::Topology topology = make_topology(2);
+  for (topology::RankPlace& rank : topology.ranks) rank.memory_bytes = 1;
+  const PartitionOptions options{.batch = {8, 1, 2}, .replicas = 2, .may_idle = true};
+  try {
+    partition_over_replicas(model.graph, model.profile, topology, options);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kResourceExhausted) << error.what();
+  }
+}
+
+/// The third rank is slow and has a share of a link; two are faster, by a plan that recomputes.
+TEST(MoreRanks, LinksOfRanksThatAreLeftOutAreToo) {
+  const Model model = make_chain(std::vector<ChainNode>(4, {10, 10, 10, 1000, 10}));
+  topology::Topology topology = make_topology(3);
+  for (topology::RankPlace& rank : topology.ranks) rank.memory_bytes = 30'000;
+  topology.shared_links = {{"card", {2}, 1}, {"switch", {1, 2}, 1}};
+  const PartitionOptions options{.batch = {8, 1, 1}, .may_idle = true};
+  EXPECT_GT(
+      partition_over_replicas(model.graph, model.profile, topology, options).prediction->step_ms,
+      0);
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ layout::Plan partition(const graph::Graph& recorded, const profile::Profile& pro
 ///
 /// Where ranks may stay idle, whatever fewer ranks could have is considered: one rank more, after the same others, never
 /// gives a longer step, but for steps of more than 8 stages, whose search ends early. Where stages may have to save memory,
-/// that is so because fewer ranks are planned for too, unless no plan for them can be faster.
+/// that is so because fewer ranks are planned for too, of 8 at most, unless no plan for them can be faster.
 ///
 /// options    as for `partition`; `replicas` 0 asks for this search, another number is taken as it
 ///            is.

@@ -46,6 +46,7 @@ std::vector<int> possible_replicas(const PartitionOptions& options, int num_rank
 namespace {
 
 constexpr double kRounding = 1 + 1e-9;
+constexpr int kMostSearched = 8;  ///< Ranks, of which fewer are searched one by one.
 
 std::int64_t peak_bytes(const layout::Plan& plan) {
   return layout::largest_peak_bytes(plan.prediction->peak_bytes);
@@ -133,15 +134,24 @@ double cost_of(const layout::Plan& plan) {
   return layout::train_role(plan).num_ranks() * plan.prediction->step_ms;
 }
 
+/// Without the others, on links too.
+topology::Topology first_ranks(topology::Topology topology, int n) {
+  topology.ranks.resize(n);
+  for (topology::SharedLink& link : topology.shared_links) {
+    std::erase_if(link.ranks, [n](int rank) { return rank >= n; });
+  }
+  std::erase_if(topology.shared_links,
+                [](const topology::SharedLink& link) { return link.ranks.empty(); });
+  return topology;
+}
+
 /// Of the fastest plans of each number of ranks, the one that costs least.
 Tried cheapest(const graph::Graph& recorded, const profile::Profile& profile,
                const topology::Topology& topology, PartitionOptions options) {
   options.may_idle = false;
   Tried tried;
   for (const int num_ranks : numbers_down_from(static_cast<int>(topology.ranks.size()))) {
-    topology::Topology part = topology;
-    part.ranks.resize(num_ranks);
-    Tried best = try_replicas(recorded, profile, part, options);
+    Tried best = try_replicas(recorded, profile, first_ranks(topology, num_ranks), options);
     if (best.failure && !tried.failure) tried.failure = best.failure;
     if (!best.best || (tried.best && cost_of(*best.best) >= cost_of(*tried.best))) continue;
     tried.best = std::move(best.best);
@@ -184,21 +194,21 @@ layout::Plan searched_over_replicas(const graph::Graph& recorded, const profile:
               "partition: " + no_replicas(options, static_cast<int>(topology.ranks.size())));
 }
 
-/// Whether fewer ranks may have a faster plan than `best`. Where stages need not save memory, the search for all ranks has all
+/// Whether the first n ranks may have a faster plan than `best`, and if not, no fewer have. Where stages need not save memory, the search for all ranks has all
 /// that one for fewer has; else it depends on what else was found which stages save some. Surely not, where it says no.
-bool may_be_faster_on_fewer(const graph::Graph& recorded, const profile::Profile& profile,
-                            const topology::Topology& topology, const PartitionOptions& options,
-                            const std::optional<layout::Plan>& best) {
+bool may_be_faster_on(int n, const graph::Graph& recorded, const profile::Profile& profile,
+                      const topology::Topology& topology, const PartitionOptions& options,
+                      const std::optional<layout::Plan>& best) {
   const bool may_save = options.recompute == Recompute::kAuto || options.offload == Offload::kAuto;
   const bool may_leave =
       options.may_idle && options.stages == 0 && options.objective == Objective::kSpeed;
-  if (!may_save || !may_leave || topology.ranks.size() < 2) return false;
+  if (!may_save || !may_leave) return false;
   if (!best) return true;
   double work_us = 0, speed = 0;
   for (const profile::NodeTime& time : profile::node_times(profile, recorded)) {
     work_us += time.forward_us + time.backward_us();
   }
-  for (std::size_t r = 0; r + 1 < topology.ranks.size(); ++r) speed += topology.ranks[r].speed;
+  for (int r = 0; r < n; ++r) speed += topology.ranks[r].speed;
   const auto m = static_cast<double>(options.batch.num_microbatches());
   if (m * work_us / speed > best->prediction->step_ms * 1000 * kRounding) return false;
   return !surely_fits_anywhere(recorded, profile, topology, options);
@@ -216,17 +226,18 @@ layout::Plan best_over_replicas(const graph::Graph& recorded, const profile::Pro
     if (error.kind() != ErrorKind::kResourceExhausted) throw;
     failure = error;
   }
-  if (may_be_faster_on_fewer(recorded, profile, topology, options, best)) {
-    topology::Topology fewer = topology;
-    fewer.ranks.pop_back();
+  PartitionOptions even = options;
+  even.may_join = false;  // That search has tried fewer ranks.
+  const auto num_ranks = static_cast<int>(topology.ranks.size());
+  for (int n = num_ranks - 1; n > 0 && num_ranks <= kMostSearched; --n) {
+    if (!may_be_faster_on(n, recorded, profile, topology, options, best)) break;
     try {
-      layout::Plan plan = best_over_replicas(recorded, profile, fewer, options);
-      if (!best || is_better_plan(plan, *best, options.objective)) {
-        plan.topology_sha256 = topology::topology_sha256(topology);
-        best = std::move(plan);
-      }
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kResourceExhausted) throw;
+      layout::Plan plan = searched_over_replicas(recorded, profile, first_ranks(topology, n), even);
+      if (best && !is_better_plan(plan, *best, options.objective)) continue;
+      plan.topology_sha256 = topology::topology_sha256(topology);
+      best = std::move(plan);
+    } catch (const Error&) {
+      // What was asked was judged by the search for all ranks; of fewer it may ask too much.
     }
   }
   if (!best) throw Error(*failure);
@@ -247,7 +258,7 @@ layout::Plan partition_over_replicas(const graph::Graph& recorded, const profile
       try {
         PartitionOptions even = changed;
         even.may_join = false;
-        return best_over_replicas(recorded, profile, ranks, even);
+        return searched_over_replicas(recorded, profile, ranks, even);
       } catch (const Error&) {
         return std::nullopt;
       }

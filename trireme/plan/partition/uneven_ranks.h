@@ -18,7 +18,7 @@ namespace trireme::partition {
 /// recorded, profile, topology, options   that `partition` has found right. Up to 16 ranks are used.
 /// Returns   nothing where none is faster or fits, and where the options ask for what only even plans have: several stages
 ///           on a rank, shards, cuts, another objective, balance or placement than speed, search and spread.
-/// Cost      for each number of ranks at most 2,000 forecasts of short graphs, of long ones and long batches some 100.
+/// Cost      for each number of ranks some 2,000 forecasts of short graphs, of long ones and long batches some 100.
 std::optional<layout::Plan> fastest_uneven(const graph::Graph& recorded,
                                            const profile::Profile& profile,
                                            const topology::Topology& topology,
