@@ -69,15 +69,15 @@ class BestOfAllOrders {
   double best_us_ = kUnlimited;
 };
 
-/// Plans random graphs with branches, in the recorded order and in any.
+/// Plans random graphs with branches, in the recorded order and in any, in 2 to `max_stages` stages.
 ///
 /// recorded, plans   get how far their steps are from the best of all orders.
-inline void add_orders(std::mt19937& random, int max_nodes, int num_problems, Gaps& recorded,
-                       Gaps& plans) {
+inline void add_orders(std::mt19937& random, int max_nodes, int max_stages, int num_problems,
+                       Gaps& recorded, Gaps& plans) {
   while (plans.num_cases < num_problems) {
     SearchCase one = random_search_case(random, max_nodes);
     one.options.placement = Placement::kCluster;
-    one.num_stages = one.options.stages = 2 + static_cast<int>(random() % 2);
+    one.num_stages = one.options.stages = 2 + static_cast<int>(random() % (max_stages - 1));
     one.topology =
         layout::testing::random_topology(random, one.num_stages * one.options.replicas, 4);
     const BlockGraph blocks(one.model.graph, one.model.profile);

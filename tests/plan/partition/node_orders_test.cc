@@ -105,7 +105,7 @@ TEST(NodeOrders, ComeCloseToTheBestOfAll) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   testing::Gaps recorded, plans;
-  testing::add_orders(random, 9, 40, recorded, plans);
+  testing::add_orders(random, 9, 3, 40, recorded, plans);
   EXPECT_LE(plans.mean(), 0.005);
   EXPECT_GT(recorded.mean(), 0.005);
 }

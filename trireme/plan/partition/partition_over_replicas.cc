@@ -194,8 +194,9 @@ layout::Plan searched_over_replicas(const graph::Graph& recorded, const profile:
               "partition: " + no_replicas(options, static_cast<int>(topology.ranks.size())));
 }
 
-/// Whether the first n ranks may have a faster plan than `best`, and if not, no fewer have. Where stages need not save memory, the search for all ranks has all
-/// that one for fewer has; else it depends on what else was found which stages save some. Surely not, where it says no.
+/// Whether the first n ranks may have a faster plan than `best`, and if not, no fewer have. Where stages need not save
+/// memory, the search for all ranks has all that one for fewer has; else it depends on what else was found which stages
+/// save some. Surely not, where it says no.
 bool may_be_faster_on(int n, const graph::Graph& recorded, const profile::Profile& profile,
                       const topology::Topology& topology, const PartitionOptions& options,
                       const std::optional<layout::Plan>& best) {
