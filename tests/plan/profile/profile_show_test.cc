@@ -19,7 +19,7 @@ TEST(ProfileShow, ReadsAsTables) {
   profile.held = {1 << 20, 8 << 20, 1.02, 1.05};
   profile.uncaptured = {2, 1.5};
   profile.links = {{LinkKind::kHost, {{0, 5, 6}, {1024, 5.5, 7}}}};
-  profile.step = {1.5, 0.4, 0.1};
+  profile.step = {1.5, 0.4, 0.1, {}, 0, {{1024, 41.25}}};
   EXPECT_EQ(show(profile, graph::testing::make_mlp()),
             R"(profile of microbatches of 2: F 0.330 ms, I 0.360 ms, W 0.300 ms
   taken on Processor 9000, 8 cores, AVX2, torch 2.15.0, 1 ranks busy
@@ -39,9 +39,9 @@ where 8.0 MiB of activations are held, not 1.0 MiB: F 1.020 times as long, B 1.0
 in stages that are not captured: F 2.000 times as long, B 1.500 times
 
 links
-  link  message  alone us  beside compute us
+  link  message  alone us  beside compute us  of computing cores us
   host      0 B       5.0                6.0
-  host  1.0 KiB       5.5                7.0
+  host  1.0 KiB       5.5                7.0                   41.2
 
 per element and step: update 1.500 ns, fold 0.400 ns; per byte of a message: copy 0.100 ns
 )");

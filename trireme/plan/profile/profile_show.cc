@@ -135,13 +135,24 @@ std::string uncaptured_text(const std::optional<UncapturedTimes>& uncaptured) {
          " times as long, B " + fixed(uncaptured->backward, 3) + " times\n";
 }
 
+/// What a message of that size takes of computing cores, where that was measured.
+std::string work_text(const StepCosts& step, std::int64_t bytes) {
+  const auto found = std::ranges::find(step.messages, bytes, &MessageWork::bytes);
+  return found == step.messages.end() ? "" : fixed(found->us, 1);
+}
+
 std::string links_text(const Profile& profile) {
   if (profile.links.empty()) return "";
-  Table table({"link", ">message", ">alone us", ">beside compute us"});
+  const bool has_work = !profile.step.messages.empty();
+  std::vector<std::string> heads = {"link", ">message", ">alone us", ">beside compute us"};
+  if (has_work) heads.push_back(">of computing cores us");
+  Table table(heads);
   for (const LinkTable& links : profile.links) {
     for (const LinkTime& time : links.times) {
-      table.add({std::string(to_text(links.kind)), bytes_text(time.bytes), fixed(time.alone_us, 1),
-                 fixed(time.beside_compute_us, 1)});
+      std::vector<std::string> row = {std::string(to_text(links.kind)), bytes_text(time.bytes),
+                                      fixed(time.alone_us, 1), fixed(time.beside_compute_us, 1)};
+      if (has_work) row.push_back(work_text(profile.step, time.bytes));
+      table.add(row);
     }
   }
   return "\nlinks\n" + table.text();
@@ -169,21 +180,11 @@ std::string reading_text(const StepCosts& step) {
          " us of a computing core";
 }
 
-std::string messages_text(const StepCosts& step) {
-  if (step.messages.empty()) return "";
-  std::string text = "; moving a message takes of computing cores";
-  for (const MessageWork& work : step.messages) {
-    text += (&work == step.messages.data() ? " " : ", ") + fixed(work.us, 1) + " us of " +
-            bytes_text(work.bytes);
-  }
-  return text;
-}
-
 std::string step_text(const Profile& profile) {
   return "\nper element and step: update " + fixed(profile.step.optimizer_ns, 3) + " ns, fold " +
          fixed(profile.step.fold_ns, 3) + " ns; per byte of a message: copy " +
          fixed(profile.step.copy_ns_per_byte, 3) + " ns" + file_text(profile.step) +
-         reading_text(profile.step) + messages_text(profile.step) + "\n";
+         reading_text(profile.step) + "\n";
 }
 
 }  // namespace
