@@ -44,6 +44,7 @@ Model random_model(std::mt19937& random, int num_nodes) {
   }
   model.profile.step = {.optimizer_ns = 1, .fold_ns = 1000, .copy_ns_per_byte = 100};
   if (random() % 2 == 0) model.profile.step.read_us = static_cast<double>(random() % 9);
+  // By no draw, so that seeds of tests mean the same problems.
   if (model.graph.nodes.size() % 2 == 1) model.profile.step.messages = {{0, 2}, {100, 7}};
   model.profile.links = {
       {profile::LinkKind::kHost, {{0, 3, 5}, {100, 4, 8}}},
